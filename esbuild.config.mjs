@@ -1,0 +1,149 @@
+/**
+ * Builds the board's bundle: `node esbuild.config.mjs` writes `dist/agent.js` and `dist/agent.js.map`, prints what each
+ * room costs, and fails with the TypeScript file and line on what the board would not run, or over the size budget.
+ */
+import * as esbuild from "esbuild";
+import fs from "node:fs";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { checkSource, formatProblem } from "./esbuild.check.mjs";
+import { toolsPlugin } from "./esbuild.tools.mjs";
+
+export { toolsPlugin };
+
+const ROOT = path.dirname(fileURLToPath(import.meta.url));
+
+/**
+ * Bytes of the minified bundle, everything included. The board reads it in place from its Storage (about 900 kB on an
+ * ESP32, shared with the person's files), and skips over unused code by reading it: size is load time.
+ */
+export const SIZE_BUDGET = 40_000;
+
+/**
+ * Stands for the board's own `require` while esbuild works, which would put a helper in its place. It has as many
+ * letters, so that putting the name back moves nothing in the source map.
+ */
+const REQUIRE = "$equire";
+
+/** @typedef {import("./esbuild.check.mjs").Problem} Problem */
+/** @typedef {{ room: string, bytes: number }} RoomSize */
+
+/**
+ * Builds and checks one bundle. Never throws for what is wrong with the sources.
+ * @param {{ entry?: string, toolsDir?: string, outfile?: string, write?: boolean, budget?: number }} [options]
+ *   paths are relative to the repository; nothing is written where there are problems, or with `write: false`
+ * @returns {Promise<{ code: string, map: string, problems: Problem[], sizes: RoomSize[] }>} `code` is ASCII
+ */
+export async function buildBundle(options = {}) {
+  const entry = path.resolve(ROOT, options.entry ?? "firmware/main.ts");
+  const toolsDir = path.resolve(ROOT, options.toolsDir ?? "tools");
+  const outfile = path.resolve(ROOT, options.outfile ?? "dist/agent.js");
+  const budget = options.budget ?? SIZE_BUDGET;
+
+  let result;
+  try {
+    result = await esbuild.build({
+      absWorkingDir: ROOT,
+      entryPoints: [entry],
+      outfile,
+      write: false,
+      bundle: true,
+      minify: true,
+      // No function around it: `require` gives the file a scope already, and each function costs three variables more in a
+      // scope within a scope.
+      format: "cjs",
+      platform: "neutral",
+      target: "es2015",
+      // Literals hold bytes when esbuild sees them, and it writes a byte as \xNN: no byte beyond ASCII is left.
+      charset: "ascii",
+      legalComments: "none",
+      sourcemap: "external",
+      metafile: true,
+      logLevel: "silent",
+      treeShaking: true,
+      define: { require: REQUIRE },
+      tsconfigRaw: { compilerOptions: { useDefineForClassFields: false } },
+      // What esbuild must not lower with helpers, because the helpers do not run on the board either.
+      supported: {
+        "array-spread": false,
+        "default-argument": false,
+        destructuring: false,
+        "rest-argument": false,
+        generator: false,
+        "async-await": false,
+        "async-generator": false,
+        "for-await": false,
+        "new-target": false,
+        bigint: false,
+        "top-level-await": false,
+        "dynamic-import": false,
+        "import-meta": false,
+      },
+      plugins: [toolsPlugin({ toolsDir })],
+    });
+  } catch (error) {
+    if (!error.errors) throw error;
+    return { code: "", map: "", sizes: [], problems: error.errors.map(problemOfMessage) };
+  }
+
+  const code = result.outputFiles.find((f) => f.path === outfile).text.split(REQUIRE).join("require").trimEnd();
+  const map = result.outputFiles.find((f) => f.path === `${outfile}.map`).text;
+  const file = path.relative(ROOT, outfile).split(path.sep).join("/");
+  const problems = checkSource(code, { map, file });
+  const stray = code.search(/[^\x00-\x7f]/);
+  if (stray >= 0) {
+    const message = `the bundle holds ${JSON.stringify(code[stray])} at character ${stray}`;
+    problems.push({ message, hint: "keep text beyond ASCII in string literals", file, line: 1, column: stray + 1 });
+  }
+  const sizes = roomSizes(result.metafile, path.dirname(path.dirname(entry)), code.length);
+  if (code.length > budget) {
+    const largest = sizes.slice(0, 3).map((s) => `${s.room} ${s.bytes}`);
+    const message = `the bundle has ${code.length} bytes, ${code.length - budget} over the budget of ${budget}`;
+    problems.push({ message, hint: `largest: ${largest.join(", ")}`, file, line: 1, column: 1 });
+  }
+  if (problems.length === 0 && options.write !== false) {
+    fs.mkdirSync(path.dirname(outfile), { recursive: true });
+    fs.writeFileSync(outfile, code);
+    fs.writeFileSync(`${outfile}.map`, map);
+  }
+  return { code, map, problems, sizes };
+}
+
+/** @returns {Problem} */
+function problemOfMessage({ text, location, notes }) {
+  const file = (location?.file ?? "build").split(path.sep).join("/");
+  const unsupported = /^Transforming (.*) to the configured target environment/.exec(text);
+  const message = unsupported ? `${unsupported[1]} is not parsed by the board` : text;
+  const hint = unsupported ? "no spread, rest, defaults, destructuring, async or generators" : notes?.[0]?.text;
+  const column = (location?.column ?? 0) + 1;
+  return { message, hint: hint ?? "", file, line: location?.line ?? 1, column };
+}
+
+/** One entry a file of `firmware/`, one a subfolder, one for the tools; largest first. */
+function roomSizes(metafile, base, total) {
+  const rooms = new Map();
+  let rest = total;
+  for (const { inputs } of Object.values(metafile.outputs)) {
+    for (const [input, { bytesInOutput }] of Object.entries(inputs)) {
+      const file = path.relative(base, path.resolve(ROOT, input)).split(path.sep).join("/");
+      const [folder, name, ...deeper] = file.split("/");
+      const room = deeper.length ? `${folder}/${name}/` : folder === "tools" ? "tools/" : file;
+      rooms.set(room, (rooms.get(room) ?? 0) + bytesInOutput);
+      rest -= bytesInOutput;
+    }
+  }
+  if (rest > 0) rooms.set("(wrapper)", rest);
+  return [...rooms].map(([room, bytes]) => ({ room, bytes })).sort((a, b) => b.bytes - a.bytes);
+}
+
+if (process.argv[1] && fs.realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
+  const { code, problems, sizes } = await buildBundle();
+  for (const { room, bytes } of sizes) console.log(`${String(bytes).padStart(7)}  ${room}`);
+  if (problems.length) {
+    for (const problem of problems) console.error(formatProblem(problem));
+    console.error(`build failed: ${problems.length} problem${problems.length === 1 ? "" : "s"}`);
+    process.exitCode = 1;
+  } else {
+    console.log(`${String(code.length).padStart(7)}  dist/agent.js, of ${SIZE_BUDGET} bytes`);
+  }
+}

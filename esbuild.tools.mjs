@@ -1,0 +1,402 @@
+/**
+ * What the build does to sources before esbuild sees them, as an esbuild plugin and as a Vite plugin (so that tests run
+ * what the board runs):
+ *
+ * - The module `tools:all` is made of every file of `tools/`: one function with one branch a tool, which holds the
+ *   file's code as it is. A tool at rest costs no live function; it is made anew from flash at each load.
+ * - String literals become byte strings: a character beyond ASCII becomes its UTF-8 bytes as `\xNN`, because strings
+ *   hold bytes on the board. A byte that was written as `\xNN` stays that byte.
+ *
+ * TypeScript itself is only used to find places in the text; its syntax is taken off by esbuild.
+ */
+import * as esbuild from "esbuild";
+import MagicString, { Bundle } from "magic-string";
+import fs from "node:fs";
+import path from "node:path";
+import ts from "typescript";
+
+/** What both provider dialects accept as a tool's name. */
+const TOOL_NAME = /^[a-zA-Z0-9_-]{1,63}$/;
+/** Types a parameter may have. `double` is sent as `number`. */
+const PARAMETER_TYPES = ["string", "number", "double", "integer", "boolean", "array", "object"];
+/** Every request carries every description: more than this of one tool is paid for in each turn. Bytes. */
+const MAX_DESCRIPTION = 400;
+
+/** A failure of one tool file. `line` counts from 1, `column` from 0, as esbuild's. */
+class ToolError extends Error {
+  constructor(file, sourceFile, node, message) {
+    super(message);
+    const at = node ? sourceFile.getLineAndCharacterOfPosition(node.getStart()) : { line: 0, character: 0 };
+    this.location = { file, line: at.line + 1, column: at.character };
+  }
+}
+
+const utf8Escapes = (/** @type {string} */ text) =>
+  Array.from(Buffer.from(text, "utf8"), (byte) => `\\x${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");
+
+/** A JavaScript string literal of ASCII characters that holds the UTF-8 bytes of `text`. */
+const byteLiteral = (/** @type {string} */ text) => JSON.stringify(text).replace(/[^\x20-\x7e]+/gu, utf8Escapes);
+
+/**
+ * Turns the characters beyond ASCII of all string literals into UTF-8 bytes, written raw or as `\u`.
+ * @param {MagicString} magic of the text that `sourceFile` was made of
+ * @param {ts.SourceFile} sourceFile
+ */
+function encodeLiterals(magic, sourceFile) {
+  const visit = (node) => {
+    if (ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node)) {
+      const start = node.getStart(sourceFile);
+      const raw = sourceFile.text.slice(start, node.end);
+      // Runs of characters and escapes together, so that the two halves of a surrogate pair meet.
+      for (const match of raw.matchAll(/(?:[^\x00-\x7f]|\\u\{[0-9a-f]+\}|\\u[0-9a-f]{4})+|\\[^]/giu)) {
+        if (/^\\[^u]/.test(match[0])) continue;
+        const text = match[0].replace(/\\u\{?([0-9a-f]+)\}?/gi, (_, hex) => String.fromCodePoint(parseInt(hex, 16)));
+        const bytes = text.replace(/[^\x00-\x7f]+/g, utf8Escapes).replace(/[\x00-\x1f\\"'`$\x7f]/g, utf8Escapes0);
+        magic.overwrite(start + match.index, start + match.index + match[0].length, bytes);
+      }
+      return;
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(sourceFile);
+}
+
+/** For what an escape stood for that must not stand bare; backslashes of escapes just made are left alone. */
+const utf8Escapes0 = (character, index, text) =>
+  character === "\\" && /^\\x[0-9A-F]{2}/.test(text.slice(index)) ? character : utf8Escapes(character);
+
+const needsEncoding = (/** @type {string} */ text) => /[^\x00-\x7f]|\\u/.test(text);
+
+/**
+ * The text of a board source file with its literals as bytes.
+ * @param {string} file
+ * @param {string} text
+ * @returns {{ code: string, map: import("magic-string").SourceMap | null }} `map` is null where nothing changed
+ */
+export function encodeSource(file, text) {
+  if (!needsEncoding(text)) return { code: text, map: null };
+  const magic = new MagicString(text, { filename: path.basename(file) });
+  encodeLiterals(magic, ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true));
+  if (!magic.hasChanged()) return { code: text, map: null };
+  const map = magic.generateMap({ source: path.basename(file), includeContent: true, hires: true });
+  return { code: magic.toString(), map };
+}
+
+// ---- tools
+
+const isToolFile = (/** @type {string} */ name) => name.endsWith(".ts") && !/\.(d|test)\.ts$/.test(name);
+
+const unwrap = (node) => {
+  while (node && (ts.isSatisfiesExpression(node) || ts.isAsExpression(node) || ts.isParenthesizedExpression(node))) {
+    node = node.expression;
+  }
+  return node;
+};
+
+/** Reads one tool file: the places in its text that the build changes. */
+function parseTool(file) {
+  const text = fs.readFileSync(file, "utf8");
+  const sourceFile = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+  const fail = (node, message) => {
+    throw new ToolError(file, sourceFile, node, message);
+  };
+  const imports = sourceFile.statements.filter(ts.isImportDeclaration);
+  const exported = sourceFile.statements.find((s) => ts.isExportAssignment(s) && !s.isExportEquals);
+  if (!exported) fail(undefined, "a tool file needs `export default { name, description, parameters, execute }`");
+  let object = unwrap(exported.expression);
+  if (ts.isIdentifier(object)) {
+    const name = object.text;
+    for (const statement of sourceFile.statements) {
+      if (!ts.isVariableStatement(statement)) continue;
+      const found = statement.declarationList.declarations.find((d) => d.name.text === name);
+      if (found) object = unwrap(found.initializer);
+    }
+  }
+  if (!object || !ts.isObjectLiteralExpression(object)) {
+    fail(exported, "the default export must be an object literal, or a const that is one");
+  }
+  const property = (name) => object.properties.find((p) => p.name && (p.name.text ?? "") === name);
+  return { file, text, sourceFile, imports, exported, object, property, fail };
+}
+
+/** Runs every tool file in Node, in a module of its own, to get the values of its default export. */
+async function evaluateTools(files) {
+  const result = await esbuild.build({
+    entryPoints: files,
+    bundle: true,
+    write: false,
+    outdir: "out",
+    format: "esm",
+    platform: "neutral",
+    define: { require: "globalThis.require" },
+    logLevel: "silent",
+  });
+  const values = [];
+  for (let i = 0; i < files.length; i++) {
+    const base = path.basename(files[i], ".ts");
+    const output = result.outputFiles.find((o) => path.basename(o.path) === `${base}.js`);
+    try {
+      const url = `data:text/javascript;base64,${Buffer.from(output.contents).toString("base64")}`;
+      values.push((await import(url)).default);
+    } catch (error) {
+      throw new ToolError(files[i], undefined, undefined, `the file cannot be run at build time: ${error.message}`);
+    }
+  }
+  return values;
+}
+
+/** Refuses what a model or the board could not work with. */
+function validateTool(tool, value) {
+  const { fail, property, object } = tool;
+  const at = (name) => property(name) ?? object;
+  if (!value || typeof value !== "object") fail(object, "the default export must be an object");
+  if (typeof value.name !== "string" || !value.name) fail(at("name"), "the tool has no name");
+  if (!TOOL_NAME.test(value.name)) {
+    fail(at("name"), `the name "${value.name}" must be 1 to 63 letters, digits, _ or -`);
+  }
+  if (typeof value.description !== "string" || !value.description.trim()) {
+    fail(at("description"), `${value.name} has no description: say when to use it, what goes in, what comes out`);
+  }
+  const bytes = Buffer.byteLength(value.description);
+  if (bytes > MAX_DESCRIPTION) {
+    fail(at("description"), `the description of ${value.name} has ${bytes} bytes: at most ${MAX_DESCRIPTION}`);
+  }
+  if (typeof value.execute !== "function") fail(at("execute"), `${value.name} has no function execute(args, context)`);
+  const parameters = value.parameters;
+  if (parameters?.type !== "object" || !parameters.properties || typeof parameters.properties !== "object") {
+    fail(at("parameters"), `the parameters of ${value.name} must be { type: "object", properties: { … } }`);
+  }
+  for (const [name, schema] of Object.entries(parameters.properties)) {
+    if (!PARAMETER_TYPES.includes(schema?.type)) {
+      const type = JSON.stringify(schema?.type);
+      const types = PARAMETER_TYPES.join(", ");
+      fail(at("parameters"), `parameter ${name} of ${value.name} has the type ${type}: use one of ${types}`);
+    }
+  }
+  for (const name of parameters.required ?? []) {
+    if (!Object.hasOwn(parameters.properties, name)) {
+      fail(at("parameters"), `${value.name} requires ${name}, which is none of its properties`);
+    }
+  }
+}
+
+/** The schema as it is sent: `double` is `number`, at every depth. */
+export function wireSchema(/** @type {any} */ schema) {
+  if (Array.isArray(schema)) return schema.map(wireSchema);
+  if (!schema || typeof schema !== "object") return schema;
+  const copy = {};
+  for (const [key, value] of Object.entries(schema)) {
+    copy[key] = key === "type" && value === "double" ? "number" : wireSchema(value);
+  }
+  // A parameter that is itself called "type" has a schema there, not a word.
+  return copy;
+}
+
+/**
+ * Makes the module `tools:all` of a folder.
+ * @param {string} toolsDir
+ * @returns {Promise<{ code: string, map: import("magic-string").SourceMap, files: string[] }>} TypeScript text, and
+ *   its map to the tools' files
+ */
+export async function generateTools(toolsDir) {
+  const files = fs
+    .readdirSync(toolsDir)
+    .filter(isToolFile)
+    .sort()
+    .map((name) => path.join(toolsDir, name));
+  const tools = files.map(parseTool);
+  const values = await evaluateTools(files);
+  const seen = new Map();
+  tools.forEach((tool, i) => {
+    validateTool(tool, values[i]);
+    const first = seen.get(values[i].name);
+    if (first) {
+      tool.fail(tool.property("name"), `two tools are called "${values[i].name}": ${path.basename(first)} has it too`);
+    }
+    seen.set(values[i].name, tool.file);
+  });
+
+  /** Hoisted imports: local name → what it is, so that a second file's other meaning gets another name. */
+  const locals = new Map([["toolNames", "own"], ["loadTool", "own"], ["index", "own"]]);
+  const heads = [];
+  const bundle = new Bundle({ separator: "\n" });
+  tools.forEach((tool, i) => {
+    const magic = new MagicString(tool.text, { filename: path.basename(tool.file) });
+    hoistImports(tool, i, magic, locals, heads);
+    replaceValues(tool, values[i], magic);
+    if (needsEncoding(tool.text)) encodeRest(tool, magic);
+    stripExports(tool, magic);
+    magic.prepend(`${i === 0 ? `export function loadTool(index: number): any {\n` : ""}if (index === ${i}) {\n`);
+    magic.append("\n}");
+    if (i === tools.length - 1) magic.append(`\n}`);
+    bundle.addSource({ filename: path.basename(tool.file), content: magic });
+  });
+  const names = values.map((v) => v.name).join(",");
+  bundle.prepend(`${heads.join("\n")}\nexport function toolNames(): string {\nreturn ${JSON.stringify(names)};\n}\n`);
+  if (!tools.length) bundle.append("export function loadTool(): any {}\n");
+  const map = bundle.generateMap({ includeContent: true, hires: true });
+  return { code: bundle.toString(), map, files };
+}
+
+/** Takes the imports out of the file and into `heads`, once each; a clash renames the identifier in the file. */
+function hoistImports(tool, number, magic, locals, heads) {
+  const renames = new Map();
+  const claim = (local, meaning) => {
+    if (locals.get(local) === meaning) return { name: local, known: true };
+    let name = local;
+    for (let n = number; locals.has(name); n++) name = `${local}_${n}`;
+    // A second clash of one meaning finds the name the first one got.
+    for (const [other, m] of locals) if (m === meaning) return { name: other, known: true };
+    locals.set(name, meaning);
+    return { name, known: false };
+  };
+  for (const declaration of tool.imports) {
+    magic.remove(declaration.getFullStart(), declaration.end);
+    const from = declaration.moduleSpecifier.text;
+    const clause = declaration.importClause;
+    if (!clause) {
+      const head = `import ${JSON.stringify(from)};`;
+      if (!heads.includes(head)) heads.push(head);
+      continue;
+    }
+    if (clause.isTypeOnly) continue;
+    const specifiers = [];
+    if (clause.name) specifiers.push(["default", clause.name.text]);
+    if (clause.namedBindings && ts.isNamespaceImport(clause.namedBindings)) {
+      specifiers.push(["*", clause.namedBindings.name.text]);
+    } else if (clause.namedBindings) {
+      for (const e of clause.namedBindings.elements) {
+        if (!e.isTypeOnly) specifiers.push([(e.propertyName ?? e.name).text, e.name.text]);
+      }
+    }
+    for (const [imported, local] of specifiers) {
+      const { name, known } = claim(local, `${imported} ${from}`);
+      if (name !== local) renames.set(local, name);
+      if (known) continue;
+      const what = imported === "*" ? `* as ${name}` : `{ ${imported} as ${name} }`;
+      heads.push(`import ${what} from ${JSON.stringify(from)};`);
+    }
+  }
+  if (!renames.size) return;
+  const visit = (node) => {
+    if (ts.isImportDeclaration(node)) return;
+    if (ts.isIdentifier(node) && renames.has(node.text)) {
+      const { parent } = node;
+      const isKey =
+        (ts.isPropertyAccessExpression(parent) && parent.name === node) ||
+        ((ts.isPropertyAssignment(parent) || ts.isMethodDeclaration(parent)) && parent.name === node);
+      const name = renames.get(node.text);
+      if (ts.isShorthandPropertyAssignment(parent)) magic.appendLeft(node.end, `: ${name}`);
+      else if (!isKey) magic.overwrite(node.getStart(), node.end, name);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(tool.sourceFile);
+}
+
+/** Puts JSON text in the place of `description` and `parameters`. */
+function replaceValues(tool, value, magic) {
+  const texts = {
+    description: JSON.stringify(value.description),
+    parameters: JSON.stringify(wireSchema(value.parameters)),
+  };
+  for (const [name, text] of Object.entries(texts)) {
+    const property = tool.property(name);
+    if (property && ts.isPropertyAssignment(property)) {
+      const { initializer } = property;
+      magic.overwrite(initializer.getStart(), initializer.end, byteLiteral(text));
+    } else if (property && ts.isShorthandPropertyAssignment(property)) {
+      magic.appendLeft(property.end, `: ${byteLiteral(text)}`);
+    } else tool.fail(property ?? tool.object, `write ${name} as a property of the object literal`);
+  }
+}
+
+/** Literals of the file outside the values that were replaced. */
+function encodeRest(tool, magic) {
+  const replaced = ["description", "parameters"].map((name) => tool.property(name));
+  const visit = (node) => {
+    if (ts.isImportDeclaration(node) || replaced.includes(node)) return;
+    if (ts.isStringLiteralLike(node) || ts.isTemplateExpression(node)) encodeLiterals(magic, node);
+    else ts.forEachChild(node, visit);
+  };
+  visit(tool.sourceFile);
+}
+
+/** `export default X` becomes `return X`, at the end; other `export` words go. */
+function stripExports(tool, magic) {
+  const { exported, sourceFile } = tool;
+  for (const statement of sourceFile.statements) {
+    if (ts.isExportDeclaration(statement)) magic.remove(statement.getStart(), statement.end);
+    const modifiers = ts.canHaveModifiers(statement) ? ts.getModifiers(statement) : undefined;
+    const word = modifiers?.find((m) => m.kind === ts.SyntaxKind.ExportKeyword);
+    if (word) magic.remove(word.getStart(), word.end);
+  }
+  magic.overwrite(exported.getStart(), exported.expression.getStart(), "return ");
+  // Statements after it would never run.
+  if (sourceFile.statements.at(-1) !== exported) magic.move(exported.getStart(), exported.end, sourceFile.text.length);
+}
+
+// ---- plugins
+
+const dataUrl = (map) => `\n//# sourceMappingURL=${map.toUrl()}`;
+const isBoardSource = (file) => /(^|[\\/])(firmware|tools)[\\/].*\.ts$/.test(file) && !file.endsWith(".d.ts");
+
+/**
+ * For esbuild.
+ * @param {{ toolsDir: string }} options
+ * @returns {esbuild.Plugin}
+ */
+export function toolsPlugin({ toolsDir }) {
+  // A path that could stand in the folder, so that imports and the map's sources are relative to it.
+  const generated = path.join(toolsDir, "(all tools)");
+  return {
+    name: "tools",
+    setup(build) {
+      build.onResolve({ filter: /^tools:all$/ }, () => ({ path: generated }));
+      build.onLoad({ filter: /\(all tools\)$/ }, async () => {
+        try {
+          const { code, map, files } = await generateTools(toolsDir);
+          return { contents: code + dataUrl(map), loader: "ts", resolveDir: toolsDir, watchFiles: files };
+        } catch (error) {
+          if (error.errors) return { errors: error.errors };
+          if (!(error instanceof ToolError)) throw error;
+          const file = path.relative(process.cwd(), error.location.file);
+          return { errors: [{ text: error.message, location: { ...error.location, file } }] };
+        }
+      });
+      build.onLoad({ filter: /\.ts$/ }, async ({ path: file }) => {
+        if (file.includes("node_modules")) return undefined;
+        const { code, map } = encodeSource(file, await fs.promises.readFile(file, "utf8"));
+        return { contents: map ? code + dataUrl(map) : code, loader: "ts" };
+      });
+    },
+  };
+}
+
+/**
+ * For Vite and Vitest: board sources import `tools:all`, and their literals hold bytes, as on the board.
+ * @param {{ toolsDir: string }} options
+ * @returns {import("vite").Plugin}
+ */
+export function toolsVitePlugin({ toolsDir }) {
+  const generated = path.join(toolsDir, "(all tools).ts");
+  return {
+    name: "tools",
+    enforce: "pre",
+    resolveId(id) {
+      return id === "tools:all" ? generated : undefined;
+    },
+    async load(id) {
+      if (id !== generated) return undefined;
+      const { code, map, files } = await generateTools(toolsDir);
+      for (const file of files) this.addWatchFile?.(file);
+      return { code, map };
+    },
+    transform(code, id) {
+      const file = id.split("?")[0];
+      if (!isBoardSource(file) || file === generated) return undefined;
+      const encoded = encodeSource(file, code);
+      return encoded.map ? encoded : undefined;
+    },
+  };
+}

@@ -1,0 +1,125 @@
+import { setting } from "./config";
+import { eachTool, find, load } from "./registry";
+import { fromJson, limitText, toJson } from "./text";
+import type { Registry, ToolCall, ToolParameters, ToolResult } from "./types";
+
+/** What runs tool calls. It exists while one is run. */
+export interface Caller {
+  /**
+   * Reads the arguments of a call: JSON text of an object, "" for none. Throws, with words for the model, where they
+   * are anything else. A call that is wrapped once more in its own arguments is unwrapped.
+   */
+  readArguments(call: ToolCall): any;
+  /**
+   * Runs one call. Never rejects: an unknown tool, arguments that are not right, a throw and a tool that does not
+   * settle within `toolTimeoutMs` are error results that the model can act on.
+   */
+  call(call: ToolCall): Promise<ToolResult>;
+}
+
+export function createCaller(registry: Registry): Caller {
+  function readArguments(call: ToolCall): any {
+    const text = call.arguments.trim();
+    let args;
+    try {
+      args = text ? fromJson(text) : {};
+    } catch (e) {
+      args = undefined;
+    }
+    // The board's JSON.parse takes more than JSON and ignores what follows a value: what is cut must not slip through.
+    if (!args || typeof args !== "object" || args instanceof Array || (text && !(text.startsWith("{") && text.endsWith("}"))))
+      throw new Error("the arguments are not a complete JSON object. Call again with valid JSON");
+    const inner = args.arguments || args.parameters;
+    if (args.name === call.name && inner && typeof inner === "object" && Object.keys(args).length === 2) return inner;
+    return args;
+  }
+
+  // What is wrong with the arguments, in words a model can act on; "" if nothing is. Numeric text given for a number
+  // becomes a number in `args`.
+  function problemOf(schema: ToolParameters, args: any): string {
+    for (const name of schema.required || [])
+      if (args[name] === undefined || args[name] === null) return 'the argument "' + name + '" is missing';
+    for (const name in schema.properties) {
+      const rule: any = schema.properties[name];
+      const type = rule.type;
+      const number = type === "number" || type === "integer";
+      let value = args[name];
+      if (value === null) delete args[name];
+      if (value === undefined || value === null) continue;
+      if (number && typeof value === "string" && value.trim() && !isNaN(value as any)) args[name] = value = Number(value);
+      const is = value instanceof Array ? "array" : typeof value;
+      let want = "";
+      if (type === "integer" && !(is === "number" && value === Math.floor(value))) want = "a whole number";
+      else if (number ? is !== "number" || !isFinite(value) : type && is !== type) want = "of type " + type;
+      else if (rule.enum && rule.enum.indexOf(value) < 0) want = "one of " + toJson(rule.enum);
+      else if (value < rule.minimum) want = rule.minimum + " or more";
+      else if (value > rule.maximum) want = rule.maximum + " or less";
+      if (want) return 'the argument "' + name + '" must be ' + want + ", not " + limitText(toJson(value), 80);
+    }
+    return "";
+  }
+
+  // Whatever a tool gave, as a result. An object that is no ToolResult is written as JSON.
+  function toResult(output: any): ToolResult {
+    let isError = false;
+    if (output && typeof output === "object" && typeof output.content === "string") {
+      isError = !!output.isError;
+      output = output.content;
+    }
+    if (output === undefined || output === null || output === "") output = "done (no output)";
+    else if (typeof output === "object") output = toJson(output);
+    return { isError: isError, content: limitText(String(output), setting("toolResultBytes")) };
+  }
+
+  // Gives the tool's output, or a promise of it. Throws what is wrong with the call.
+  function execute(call: ToolCall): any {
+    const node = find(registry, call.name);
+    if (!node) {
+      let names = "";
+      for (let other = registry.first; other; other = other.next) names += (names ? ", " : "") + other.name;
+      throw new Error("there is no tool called " + call.name + ". Tools: " + names);
+    }
+    const tool = load(node);
+    const args = readArguments(call);
+    const problem = problemOf(fromJson(tool.parameters), args);
+    if (problem) throw new Error(call.name + ": " + problem);
+    return tool.execute(args, {
+      eachTool: function (visit) {
+        eachTool(registry, function (one) {
+          visit(one.name, fromJson(one.description));
+        });
+      },
+    });
+  }
+
+  return {
+    readArguments: readArguments,
+    call: function (call) {
+      return new Promise(function (resolve) {
+        function fail(problem: any): void {
+          resolve(toResult({ isError: true, content: String((problem && problem.message) || problem) }));
+        }
+        let output;
+        try {
+          output = execute(call);
+        } catch (e) {
+          return fail(e);
+        }
+        if (!(output instanceof Promise)) return resolve(toResult(output));
+        const timer = setTimeout(function () {
+          fail(call.name + " gave no result within " + setting("toolTimeoutMs") + " ms (toolTimeoutMs)");
+        }, setting("toolTimeoutMs"));
+        output.then(
+          function (value: any) {
+            clearTimeout(timer);
+            resolve(toResult(value));
+          },
+          function (e: any) {
+            clearTimeout(timer);
+            fail(e);
+          }
+        );
+      });
+    },
+  };
+}

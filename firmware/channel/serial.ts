@@ -1,0 +1,117 @@
+import { cutUtf8 } from "../text";
+import type { AgentEvent, Session } from "../types";
+
+/** Bytes of a result in the one line that shows a tool call. */
+const TOOL_LINE_BYTES = 100;
+
+/** A way to talk to the agent. */
+export interface Channel {
+  /** Shows an event to the person. */
+  show(event: AgentEvent): void;
+  /** Takes the input for chat mode, until Ctrl-D or `close`; `submit` gets each line, `left` is called at the end. */
+  open(submit: (line: string) => void, left: () => void): void;
+  /** Leaves chat mode, if in it: undefined while not. */
+  close?: () => void;
+}
+
+// The serial console. Outside chat mode the interpreter's prompt stays in use: an answer is written over the prompt's
+// line, and the prompt again after it. In chat mode the console is taken from the interpreter, since only then Ctrl-C
+// and Ctrl-D reach this code; `print` goes nowhere meanwhile.
+export function createSerial(session: Session): Channel {
+  /** The console. While it is taken, `E.getConsole` gives nothing. */
+  const device = (global as any)[E.getConsole() || ""];
+  /** What is typed in chat mode and not sent yet. */
+  let line = "";
+  /** In the middle of a line of output. */
+  let midLine = false;
+  /** Output of the run under way has begun. */
+  let begun = false;
+
+  // Text of the model's: line ends for a terminal, and no escape sequence that could change it.
+  function write(text: string): void {
+    if (!begun) device.write("\r");
+    begun = true;
+    if (text.indexOf("\x1b") >= 0) text = text.split("\x1b").join("");
+    if (text) device.write(text.split("\n").join("\r\n"));
+    midLine = !text.endsWith("\n");
+  }
+
+  const channel: Channel = {
+    show: function (event) {
+      let text = "";
+      if (!device) return;
+      if (event.type === "textDelta") return write(event.text);
+      if (event.type === "toolEnd") {
+        const first = cutUtf8(event.content.split("\n")[0], TOOL_LINE_BYTES);
+        text = event.name + (event.isError ? " failed: " : ": ") + first + (first.length < event.content.length ? " ..." : "");
+      } else if (event.type === "retry") text = "trying again in " + (event.waitMs / 1000).toFixed(1) + " s: " + event.reason;
+      else if (event.type === "error") text = "warning: " + event.message;
+      else if (event.type !== "final") return;
+      else if (event.message) text = (event.stopReason === "aborted" ? "stopped: " : "error: ") + event.message;
+      else if (event.stopReason === "maxIterations") text = "maxToolIterations reached";
+      if (text) write((midLine ? "\n" : "") + "[" + text + "]\n");
+      if (event.type !== "final") return;
+      device.write((midLine ? "\r\n" : "") + (channel.close ? "you> " + line : ">"));
+      midLine = begun = false;
+    },
+    open: function (submit, left) {
+      if (!device || channel.close) return;
+      /** Inside an escape sequence, as cursor keys send them: 1 after ESC, 2 after ESC [. */
+      let escape = 0;
+      let afterCr = false;
+
+      function type(char: string): void {
+        if (escape) escape = escape === 1 ? (char === "[" ? 2 : 0) : char >= "@" && char <= "~" ? 0 : 2;
+        else if (char === "\x1b") escape = 1;
+        else if (char === "\r" || char === "\n") {
+          const text = line.trim();
+          line = "";
+          device.write("\r\n");
+          // Some terminals keep Ctrl-D for themselves.
+          if (text === "exit") channel.close!();
+          else if (text) submit(text);
+          else if (!session.abort) device.write("you> ");
+        } else if (char === "\x03") {
+          line = "";
+          if (session.abort) session.abort("Ctrl-C");
+          else device.write("^C\r\nyou> ");
+        } else if (char === "\x7f" || char === "\b") {
+          if (!line) return;
+          let end = line.length - 1;
+          while (end > 0 && (line.charCodeAt(end) & 0xc0) === 0x80) end--;
+          line = line.substr(0, end);
+          device.write("\b \b");
+        } else if (char >= " ") {
+          line += char;
+          device.write(char);
+        }
+      }
+
+      function onData(data: string): void {
+        for (const char of data) {
+          if (char === "\x04" && channel.close) return channel.close();
+          if (!(char === "\n" && afterCr)) type(char);
+          afterCr = char === "\r";
+        }
+      }
+
+      channel.close = function () {
+        delete channel.close;
+        line = "";
+        if (session.abort) session.abort("chat was left");
+        device.removeListener("data", onData);
+        device.write("\r\n");
+        E.setConsole(device, { force: true });
+        echo(true);
+        device.write(">");
+        left();
+      };
+      // Without echo the interpreter does not tell that the console moves.
+      echo(false);
+      E.setConsole(null as any, { force: true });
+      device.on("data", onData);
+      device.write("\rchat: Ctrl-C stops an answer, Ctrl-D or exit leaves\r\nyou> ");
+    },
+  };
+  return channel;
+}

@@ -1,0 +1,132 @@
+import { createSerial, type Channel } from "./channel/serial";
+import { openSettings, setting } from "./config";
+import { append, eachTool } from "./registry";
+import { ask, clear, close, createSession, open } from "./session";
+import { fromJson } from "./text";
+
+/** The one conversation of this board. */
+const session = createSession();
+/** The console, while a run or chat mode needs it. */
+let channel: Channel | undefined;
+
+/** Set while the interpreter looks through the globals, see `word`. */
+let looking = false;
+
+function openChannel(): Channel {
+  if (!channel) {
+    channel = createSerial(session);
+    session.show = channel.show;
+  }
+  return channel;
+}
+
+// Lets go of the console where neither a run nor chat mode uses it: at rest it would cost 100 variables.
+function closeChannel(): void {
+  if (session.abort || (channel && channel.close)) return;
+  channel = undefined;
+  delete session.show;
+}
+
+// Asks, and shows what comes at the console. Resolves to the RunResult.
+function send(text: any) {
+  openChannel();
+  return ask(session, text).then(function (result) {
+    closeChannel();
+    return result;
+  });
+}
+
+// Changes settings, and says what came of it.
+function setConfig(values: any): string {
+  if (!values || typeof values !== "object" || values instanceof Array)
+    return 'set_config({model:"qwen3",maxToolIterations:5}) changes settings, null puts one back; show_llm_config lists them';
+  const settings = openSettings();
+  const problems = settings.apply(values, true);
+  if (problems.length) return "nothing was changed: " + problems.join("; ");
+  return settings.save() || "saved" + ("historyBytes" in values && session.history ? " (historyBytes: after clear_history)" : "");
+}
+
+// Runs a command and returns what a call of it gives.
+function run(name: string, value: any): any {
+  let text = "";
+  let used = 0;
+  switch (name) {
+    case "ask":
+    case "agent_send_message":
+      return send(value);
+    case "agent_commands":
+      return print(
+        "init_tools list_tools main_loop_entry cleanup_agent agent_send_message show_llm_config ask status clear_history " +
+          "set_config abort add_tool"
+      );
+    case "init_tools":
+      open(session);
+      print(session.tools.count + " tools ready");
+      return session.tools.count;
+    case "list_tools":
+      if (!session.tools.count) print("no tools: init_tools registers them");
+      eachTool(session.tools, function (tool) {
+        print(tool.name + ": " + fromJson(tool.description));
+      });
+      return session.tools.count;
+    case "main_loop_entry":
+      open(session);
+      return openChannel().open(send, closeChannel);
+    case "cleanup_agent":
+      used = process.memory().usage;
+      if (channel && channel.close) channel.close();
+      close(session);
+      closeChannel();
+      print("variables: " + used + " before, " + process.memory().usage + " after");
+      return print("[mem] cleanup done");
+    case "show_llm_config":
+      openSettings().names.forEach(function (key) {
+        const set = setting(key);
+        print(key + ": " + (set === "" ? "not set" : key === "apiKey" ? "set" : set));
+      });
+      return;
+    case "set_config":
+      return print(setConfig(value));
+    case "add_tool":
+      delete session.toolBytes;
+      return print(append(session.tools, value) || "registered " + value.name);
+    case "clear_history":
+      clear(session);
+      return print("the conversation is forgotten");
+    case "abort":
+      if (!session.abort) return print("nothing to stop");
+      return session.abort("abort");
+    case "status":
+      text = session.history
+        ? session.history.sizes.length + " messages, " + session.history.used + " of " + session.history.bytes.length + " bytes"
+        : "not allocated";
+      return print(
+        (session.abort ? "busy" : "idle") + "; model " + (setting("model") || "not set") + " at " +
+          (setting("baseUrl") || "no server (set_config)") + "; " + session.tools.count + " tools; history " + text +
+          "; variables " + process.memory().usage + " of " + process.memory().total
+      );
+  }
+}
+
+// Makes a command of a word: a property of the global object whose getter gives a function. The getter cannot know
+// whether a call follows, so it has the command run a moment later, unless the function was called by then.
+//
+// To print an object, the interpreter gets every global in turn, looking for the name of its class. Commands must not
+// run then: it comes by the first word before the others.
+export function word(name: string): (value?: any) => any {
+  if (name === "agent_commands") looking = true;
+  const bare = setTimeout(
+    looking
+      ? function () {
+          looking = false;
+        }
+      : function () {
+          run(name, undefined);
+        },
+    1
+  );
+  return function (value: any) {
+    if (name !== "agent_commands") clearTimeout(bare);
+    return run(name, value);
+  };
+}

@@ -1,0 +1,168 @@
+import { writeFile } from "./files";
+import { toJson } from "./text";
+
+/**
+ * Every limit: name, default, least, most, unit and reason; and the settings that are text. Any can be set in the
+ * board's Storage file `agent.json` without a rebuild. README's settings table is made from this file.
+ *
+ * Only what was set is held in RAM; a default is made when it is asked for.
+ */
+
+/** What was set on this board, by name. */
+let overrides: Record<string, any> = {};
+
+// [default, least, most] of a number; undefined where there is no such limit.
+export function limitOf(name: string): number[] | undefined {
+  switch (name) {
+    // MAX_TOOL_ARG_LEN (PKG_AGENT_MAX_TOOL_ARG_LEN), bytes: the longest arguments text of one tool call. Past it
+    // nothing more is kept and the tool is not run, so that a model that rambles cannot fill the memory.
+    case "maxToolArgLen":
+      return [1024, 64, 4096];
+    // MESSAGE_TRIM (PKG_AGENT_MESSAGE_TRIM), messages: the most that the history keeps, whole exchanges at a time.
+    case "messageTrim":
+      return [24, 2, 64];
+    // MAX_TOOL_ITERATIONS, model calls with tools in one run. At the cap one last call goes without tools, so that the
+    // person gets an answer.
+    case "maxToolIterations":
+      return [10, 1, 25];
+    // HISTORY_BYTES, bytes: the message buffer, allocated once; 4 kB are 307 of about 4,000 variables.
+    case "historyBytes":
+      return [4096, 1024, 16384];
+    // SSE_LINE_BYTES, bytes: the longest line of a reply, and the longest reply that is not a stream. It is parsed
+    // whole, at about three times its size.
+    case "sseLineBytes":
+      return [3072, 256, 8192];
+    // TOOL_RESULT_BYTES, bytes: the most of one tool result that goes to the model; the rest is cut with a marker.
+    case "toolResultBytes":
+      return [1024, 64, 4096];
+    // MAX_TOKENS, tokens: the most the model may write in one reply; 0 leaves it to the server.
+    case "maxTokens":
+      return [2048, 0, 65536];
+    // REQUEST_TIMEOUT_MS, milliseconds: one model request in all. A small model on a slow machine takes minutes.
+    case "requestTimeoutMs":
+      return [180000, 1000, 900000];
+    // IDLE_TIMEOUT_MS, milliseconds: the longest silence within a request. A server may load the model first.
+    case "idleTimeoutMs":
+      return [60000, 500, 600000];
+    // TOOL_TIMEOUT_MS, milliseconds: one tool call. A tool that never settles must not hang the run.
+    case "toolTimeoutMs":
+      return [10000, 100, 300000];
+    // RETRIES, attempts after the first one, for failures that may pass (no connection, 408, 429, 5xx).
+    case "retries":
+      return [2, 0, 5];
+    // RETRY_BUDGET_MS, milliseconds: all waiting between the attempts of one request together.
+    case "retryBudgetMs":
+      return [30000, 0, 300000];
+  }
+  return undefined;
+}
+
+// The value in force: what was set, else the default. A text that has no default is "".
+export function setting(name: string): any {
+  if (name in overrides) return overrides[name];
+  const limit = limitOf(name);
+  if (limit) return limit[0];
+  switch (name) {
+    // Which dialect the server speaks: openai.
+    case "provider":
+      return "openai";
+    // Name of the field that carries maxTokens: newer OpenAI models want max_completion_tokens.
+    case "tokensField":
+      return "max_tokens";
+    // What the model is told before every conversation, at most 1,024 bytes.
+    case "systemPrompt":
+      return (
+        "You are an agent that runs on a small ESP32 board. Use the tools to look at and change the board: never " +
+        "claim to have done something that no tool result confirms. If a tool returns an error, correct the call or " +
+        "tell the person what is wrong. Answer briefly, in plain text, in the person's language."
+      );
+  }
+  return "";
+}
+
+/** What changes settings. It exists while they are changed. */
+export interface Settings {
+  names: string[];
+  /**
+   * Lays the good ones of `values` over the settings and returns what is wrong with the others, by name. `null` puts a
+   * setting back to its default. With `allOrNothing`, one bad value refuses them all.
+   */
+  apply(values: any, allOrNothing: boolean): string[];
+  /**
+   * Reads `agent.json`. Returns a message where it is no JSON object or names something wrong: the board starts all
+   * the same, with defaults for what could not be used, and the file is left as it is.
+   */
+  load(): string;
+  /**
+   * Writes what was set to `agent.json`. Returns a message where the Storage is full: the old file is still there, and
+   * the settings stay in force until the board restarts.
+   */
+  save(): string;
+}
+
+export function openSettings(): Settings {
+  const names = (
+    "baseUrl,apiKey,model,provider,systemPrompt,tokensField,maxTokens,maxToolArgLen,messageTrim,maxToolIterations," +
+    "historyBytes,sseLineBytes,toolResultBytes,requestTimeoutMs,idleTimeoutMs,toolTimeoutMs,retries,retryBudgetMs"
+  ).split(",");
+
+  // What is wrong with a value for a setting, in words that say what to change; "" if nothing is.
+  function problemOf(name: string, value: any): string {
+    if (names.indexOf(name) < 0) return "no setting is called " + name;
+    const limit = limitOf(name);
+    if (value === null) return "";
+    if (limit) {
+      if (typeof value === "number" && value === Math.floor(value) && value >= limit[1] && value <= limit[2]) return "";
+      return name + " must be a whole number from " + limit[1] + " to " + limit[2];
+    }
+    if (typeof value !== "string") return name + " must be text";
+    if (value.length > 1024) return name + " must be at most 1024 bytes long";
+    if (name === "baseUrl" && value && !value.startsWith("http://") && !value.startsWith("https://"))
+      return "baseUrl must start with http:// or https://";
+    if (name === "provider" && value !== "openai") return "provider must be openai";
+    if (name === "tokensField" && value !== "max_tokens" && value !== "max_completion_tokens")
+      return "tokensField must be max_tokens or max_completion_tokens";
+    // A line break in a header would end it: the key could then be read where it does not belong.
+    if (name !== "systemPrompt" && /[\x00-\x20]/.test(value)) return name + " must not contain spaces or line breaks";
+    return "";
+  }
+
+  function apply(values: any, allOrNothing: boolean): string[] {
+    const problems: string[] = [];
+    const good: Record<string, any> = {};
+    for (const name in values) {
+      const problem = problemOf(name, values[name]);
+      if (problem) problems.push(problem);
+      else good[name] = values[name];
+    }
+    if (problems.length && allOrNothing) return problems;
+    for (const name in good) {
+      if (good[name] === null) delete overrides[name];
+      else overrides[name] = good[name];
+    }
+    return problems;
+  }
+
+  return {
+    names: names,
+    apply: apply,
+    load: function () {
+      overrides = {};
+      const text = require("Storage").read("agent.json");
+      if (text === undefined) return "";
+      let values;
+      try {
+        values = JSON.parse(text);
+      } catch (e) {
+        values = undefined;
+      }
+      if (!values || typeof values !== "object" || values instanceof Array)
+        return "agent.json is not a JSON object: using defaults. Correct it, or write it anew with set_config({...})";
+      const problems = apply(values, false);
+      return problems.length ? "agent.json: " + problems.join("; ") + " (using the default)" : "";
+    },
+    save: function () {
+      return writeFile("agent.json", [toJson(overrides)]);
+    },
+  };
+}

@@ -1,0 +1,103 @@
+import { setting } from "./config";
+import { fromJson, limitText } from "./text";
+
+/** What a request ended with, if not with an answer. */
+export interface Failure {
+  /** For the person: what failed and which setting to look at. */
+  message: string;
+  /** True where the same request may well succeed a little later. */
+  retry: boolean;
+  /** Milliseconds that the server asked to wait; 0 if it did not. */
+  waitMs: number;
+}
+
+/** What puts failures into words; it exists while one is told. */
+export interface FailureWords {
+  /**
+   * For an HTTP status and body: words that name the setting to look at. The key never appears: a server that repeats
+   * it back has it taken out.
+   */
+  http(status: number, body: string, retryAfter: string): Failure;
+  /** For what went wrong below HTTP. */
+  broken(reason: string): Failure;
+  /** For a reply that ended before it was over. */
+  cut(): Failure;
+  /** For a page instead of a reply. */
+  page(): Failure;
+  /** For a reply that is no JSON, or too long to be read whole. */
+  unread(tooLong: boolean): Failure;
+}
+
+export function failureWords(): FailureWords {
+  // The server's own words out of an error body: JSON of the usual shapes, or a short text. A page is not quoted.
+  function serverMessage(body: string): string {
+    body = body.trim();
+    if (!body || body.charAt(0) === "<") return "";
+    try {
+      const json = fromJson(body);
+      const error = json.error || json;
+      return String(error.message || json.message || json.detail || (typeof error === "string" ? error : body));
+    } catch (e) {
+      return body;
+    }
+  }
+
+  function http(status: number, body: string, retryAfter: string): Failure {
+    const key = setting("apiKey");
+    let said = limitText(serverMessage(body), 300);
+    if (key) said = said.split(key).join("***");
+    let hint = "";
+    if (status === 401 || status === 403) hint = "the server refused the key: check apiKey";
+    else if (status === 404) hint = "check the URL (baseUrl " + setting("baseUrl") + ") and the model (" + setting("model") + ")";
+    else if (status === 413) hint = "the request is too large: lower historyBytes";
+    else if (status === 429) hint = "the server is asked too often or the quota is used up";
+    else if (status >= 500) hint = "the server has a problem";
+    else if (said.indexOf("max_completion_tokens") >= 0) hint = 'set_config({tokensField:"max_completion_tokens"})';
+    else if (status >= 300 && status < 400) hint = "the server sends us elsewhere: check the URL (baseUrl)";
+    else if (said.indexOf("model") >= 0) hint = "check the model (" + setting("model") + ")";
+    let wait = Number(retryAfter);
+    if (retryAfter && isNaN(wait)) wait = (Date.parse(retryAfter) - Date.now()) / 1000;
+    return {
+      message: "the model server answered " + (status || "with an error") + (said ? ": " + said : "") + (hint ? " (" + hint + ")" : ""),
+      retry: status === 408 || status === 429 || status >= 500,
+      // Nobody means more than a day; what is negative, odd or larger is no answer to "when again".
+      waitMs: wait > 0 && wait <= 86400 ? Math.ceil(wait * 1000) : 0,
+    };
+  }
+
+  function broken(reason: string): Failure {
+    const timeout = reason.startsWith("timeout");
+    return {
+      message: timeout
+        ? reason + ". Is the model loading, or the server overloaded?"
+        : "no answer from " + setting("baseUrl") + " (" + reason + "): check Wi-Fi, the URL (baseUrl), and that the server runs",
+      retry: !timeout,
+      waitMs: 0,
+    };
+  }
+
+  function final(message: string): Failure {
+    return { message: message, retry: false, waitMs: 0 };
+  }
+
+  return {
+    http: http,
+    broken: broken,
+    cut: function () {
+      return { message: "the answer was cut off: the connection ended before the reply did", retry: true, waitMs: 0 };
+    },
+    page: function () {
+      return final(
+        "the server sent an HTML page, no model's answer: check the URL (baseUrl " + setting("baseUrl") +
+          "); a Wi-Fi login page answers like this, too"
+      );
+    },
+    unread: function (tooLong) {
+      return final(
+        tooLong
+          ? "the reply is not a stream and longer than sseLineBytes (" + setting("sseLineBytes") + "): raise it"
+          : "the server's reply is not JSON that can be read: check the URL (baseUrl)"
+      );
+    },
+  };
+}

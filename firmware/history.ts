@@ -1,0 +1,114 @@
+import type { History, Provider } from "./types";
+
+/**
+ * The conversation: one Uint8Array, allocated once, that holds each message already in the provider's wire JSON, a
+ * comma before each. It cannot grow, and a request sends slices of it. DESIGN §4.
+ *
+ * An exchange is a user message with everything up to the next one; a turn is an assistant message with tool calls and
+ * the results of all of them. Only whole exchanges and whole turns are dropped, so no call is ever without its result
+ * and no result without its call.
+ */
+
+/** Kind of a message, kept beside its length: what may be dropped together depends on it. */
+export const USER = 0;
+export const ANSWER = 1;
+export const CALLS = 2;
+export const RESULT = 3;
+/** A result that was shortened to make room already. */
+export const SHORT_RESULT = 4;
+
+/** What reads and changes a history. It exists while a run does; the history itself is plain data. */
+export interface HistoryEditor {
+  /**
+   * Appends a message. What must go for it goes, oldest first: whole exchanges; then, within the newest exchange, tool
+   * results are shortened and turns that are over dropped. Returns false where even that is not enough.
+   */
+  append(json: string, kind: number): boolean;
+  /** Takes a failed run back to its user message, which stays so that "continue" has something to go on. */
+  rollback(): void;
+}
+
+// `length` bytes of the buffer from `from` on, as a string.
+export function readHistory(h: History, from: number, length: number): string {
+  return E.toString(new Uint8Array(h.bytes.buffer, from, length)) as string;
+}
+
+// `trim` is the most messages to keep; `provider` writes the stand-in for a tool result that is shortened.
+export function editHistory(h: History, trim: number, provider: Provider): HistoryEditor {
+  // Index of the first message of the newest exchange; 0 where there is none.
+  function newestExchange(): number {
+    let i = h.sizes.length - 1;
+    while (i > 0 && (h.sizes[i] & 7) !== USER) i--;
+    return i > 0 ? i : 0;
+  }
+
+  // Drops `count` messages from index `first` on.
+  function drop(first: number, count: number): void {
+    let from = 0;
+    for (let i = 0; i < first; i++) from += h.sizes[i] >> 3;
+    let to = from;
+    for (const size of h.sizes.splice(first, count)) to += size >> 3;
+    h.bytes.set(new Uint8Array(h.bytes.buffer, to, h.used - to), from);
+    h.used -= to - from;
+  }
+
+  // Shortens the oldest tool result of the newest exchange that is long still. False if there is none.
+  function shortenResult(): boolean {
+    const first = newestExchange();
+    let from = 0;
+    for (let i = 0; i < h.sizes.length; i++) {
+      const size = h.sizes[i] >> 3;
+      if (i > first && (h.sizes[i] & 7) === RESULT) {
+        const json = "," + provider.message(SHORT_RESULT, readHistory(h, from + 1, size - 1));
+        h.sizes[i] = size * 8 + SHORT_RESULT;
+        if (json.length < size) {
+          h.bytes.set(json, from);
+          h.bytes.set(new Uint8Array(h.bytes.buffer, from + size, h.used - from - size), from + json.length);
+          h.used -= size - json.length;
+          h.sizes[i] = json.length * 8 + SHORT_RESULT;
+          return true;
+        }
+      }
+      from += size;
+    }
+    return false;
+  }
+
+  // Drops the oldest turn of the newest exchange, so that a long run goes on with its newest results. False where the
+  // run has no turn that is over: a result that is to come belongs to the last one.
+  function dropTurn(kind: number): boolean {
+    const first = newestExchange() + 1;
+    let next = first + 1;
+    while (next < h.sizes.length && (h.sizes[next] & 7) >= RESULT) next++;
+    if (first >= h.sizes.length || (kind === RESULT && next >= h.sizes.length)) return false;
+    drop(first, next - first);
+    return true;
+  }
+
+  return {
+    append: function (json, kind) {
+      const size = json.length + 1;
+      if (size > h.bytes.length) return false;
+      for (;;) {
+        const fits = h.used + size <= h.bytes.length;
+        if (fits && h.sizes.length < trim) break;
+        let oldest = 1;
+        while (oldest < h.sizes.length && (h.sizes[oldest] & 7) !== USER) oldest++;
+        if (kind === USER || oldest < h.sizes.length) drop(0, oldest);
+        else if (!(!fits && shortenResult()) && !dropTurn(kind)) {
+          // The count alone never ends a run: one turn of it is kept, whatever messageTrim says.
+          if (fits) break;
+          return false;
+        }
+      }
+      h.bytes.set("," + json, h.used);
+      h.used += size;
+      h.sizes.push(size * 8 + kind);
+      return true;
+    },
+    rollback: function () {
+      const keep = newestExchange() + 1;
+      if (keep < h.sizes.length) drop(keep, h.sizes.length - keep);
+    },
+  };
+}

@@ -1,0 +1,198 @@
+import { fromJson, toJson } from "./text";
+import type { AgentEvent, ReplyCall, ReplyCollector } from "./types";
+
+/** More calls than this in one reply are dropped: each costs a message and a result of its own. */
+export const MAX_CALLS = 8;
+
+// Collects one reply: shows its text, keeps its thinking apart, and puts its tool calls together.
+//
+// How pieces of tool calls become calls:
+//
+// | a piece has …                                  | it belongs to …
+// |------------------------------------------------|------------------------------------------------------------
+// | an index of a call, no id or the same id       | that call
+// | an index of a call, another id                 | a call of that id, else a new call (servers that always say 0)
+// | no index, an id                                | the call of that id, else a new call
+// | no index, no id                                | the last call, else a new one
+// | a name and arguments, after a complete call    | a new call, if it has no id of its own
+//
+// | field      | merged how
+// |------------|------------------------------------------------------------------------------------------------
+// | id, name   | the first that is not empty stays; empty and null never overwrite; none at the end: an id is made up
+// | arguments  | text is appended up to `maxArgs` bytes; an object is taken as its JSON text; null and "" add nothing
+// | none       | no arguments at all are {}
+//
+// Calls written as text count only where the name is exactly a registered one; otherwise they are text.
+export function createReply(
+  emit: (event: AgentEvent) => void,
+  hasTool: (name: string) => boolean,
+  keepBytes: number,
+  maxArgs: number
+): ReplyCollector {
+  /** What follows one of these may be a call written as text, and is held back until it is known. */
+  const marks = "<tool_call>,<function_call>,<|python_tag|>,[TOOL_CALLS]";
+  /** Text that is not shown yet, since it may be the start of a tag or of a call. */
+  let held = "";
+  let thinking = false;
+  /** Set once text was seen that is neither white space nor thinking. */
+  let begun = false;
+  let maybeCall = false;
+  /** Half of a surrogate pair, the other half of which comes in the next delta. */
+  let half = "";
+  /** A call was left out, so that pieces without index and id belong to none. */
+  let full = false;
+
+  // Takes `size` bytes of what is held and shows them: as the answer, or as thinking.
+  function show(size: number): void {
+    const text = held.substr(0, size);
+    held = held.substr(size);
+    if (!text) return;
+    if (thinking) return emit({ type: "reasoningDelta", text: text });
+    reply.shown = true;
+    if (reply.text.length <= keepBytes) reply.text += text;
+    emit({ type: "textDelta", text: text });
+  }
+
+  // How much of the end of what is held may be the start of one of `tags`.
+  function partial(tags: string): number {
+    let size = 0;
+    for (const tag of tags.split(",")) {
+      const at = held.lastIndexOf(tag.charAt(0));
+      if (at >= 0 && tag.startsWith(held.substr(at))) size = Math.max(size, held.length - at);
+    }
+    return size;
+  }
+
+  // Joins surrogate halves, that decodeEscapes leaves as three bytes each, also across two deltas. A half that stays
+  // alone becomes U+FFFD.
+  function takeFresh(last: boolean): void {
+    let text = reply.fresh;
+    reply.fresh = "";
+    if (half && (text || last)) {
+      if (text.charCodeAt(0) === 0xed && text.charCodeAt(1) >= 0xb0) {
+        const code =
+          0x10000 +
+          ((((half.charCodeAt(1) & 15) << 6) | (half.charCodeAt(2) & 63)) << 10) +
+          (((text.charCodeAt(1) & 15) << 6) | (text.charCodeAt(2) & 63));
+        text =
+          String.fromCharCode(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 63), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63)) +
+          text.substr(3);
+      } else text = "\xef\xbf\xbd" + text;
+      half = "";
+    }
+    const end = text.length - 3;
+    if (end >= 0 && text.charCodeAt(end) === 0xed && (text.charCodeAt(end + 1) & 0xf0) === 0xa0) {
+      half = text.substr(end);
+      text = text.substr(0, end);
+    }
+    held += text;
+  }
+
+  // Takes the calls out of held text; false where it is not made of calls of registered tools.
+  function takeCalls(): boolean {
+    let text = held;
+    for (const mark of (marks + ",</tool_call>,</function_call>,```json,```").split(",")) text = text.split(mark).join("\x01");
+    let list: any[] = [];
+    try {
+      for (const part of text.split("\x01")) if (part.trim()) list = list.concat(fromJson(part));
+    } catch (e) {
+      return false;
+    }
+    for (const one of list) if (!one || typeof one.name !== "string" || !hasTool(one.name)) return false;
+    for (const one of list) reply.call(undefined, "", one.name, one.arguments || one.parameters || {});
+    return list.length > 0;
+  }
+
+  const reply: ReplyCollector = {
+    fresh: "",
+    stop: "",
+    text: "",
+    shown: false,
+    calls: [],
+    thought: function (delta) {
+      if (delta && typeof delta === "string") emit({ type: "reasoningDelta", text: delta });
+    },
+    call: function (index, id, name, args) {
+      const calls = reply.calls;
+      const numbered = typeof index === "number";
+      if (typeof id !== "string") id = "";
+      if (typeof name !== "string") name = "";
+      if (args && typeof args === "object") args = toJson(args);
+      if (typeof args !== "string") args = "";
+      let slot: ReplyCall | undefined;
+      if (numbered) for (const one of calls) if (one.index === index && (!id || !one.id || one.id === id)) slot = one;
+      if (id && !slot) for (const one of calls) if (one.id === id) slot = one;
+      if (!id && !numbered && !full) slot = calls[calls.length - 1];
+      if (slot && slot.name && name && args && (!id || !slot.id) && slot.arguments.endsWith("}"))
+        try {
+          fromJson(slot.arguments);
+          slot = undefined;
+        } catch (e) {
+          // not complete: the name is repeated in every piece
+        }
+      if (!slot) {
+        if (!id && !name && !args) return;
+        if (calls.length >= MAX_CALLS) {
+          if (!full)
+            emit({ type: "error", message: "the model asked for more than " + MAX_CALLS + " tool calls at once: the rest is left out" });
+          full = true;
+          return;
+        }
+        slot = { id: "", name: "", arguments: "" };
+        if (numbered) slot.index = index;
+        calls.push(slot);
+      }
+      if (!slot.id) slot.id = id;
+      if (!slot.name) slot.name = name;
+      if (slot.problem) return;
+      if (slot.arguments.length + args.length > maxArgs) {
+        slot.problem = "not run: its arguments are longer than MAX_TOOL_ARG_LEN (" + maxArgs + " bytes). Do it in smaller pieces";
+        emit({ type: "error", message: "tool call " + slot.name + ": arguments longer than maxToolArgLen (" + maxArgs + " bytes), not run" });
+        return;
+      }
+      slot.arguments += args;
+    },
+    flush: function (last) {
+      takeFresh(!!last);
+      while (held) {
+        if (thinking) {
+          const end = held.indexOf("</think>");
+          show(end < 0 ? held.length - (last ? 0 : partial("</think>")) : end);
+          if (end < 0) return;
+          held = held.substr(8);
+          thinking = false;
+        }
+        if (!begun) {
+          const start = held.trim();
+          held = start && held.substr(held.indexOf(start.charAt(0)));
+          if (!last && "<think>".startsWith(held)) return;
+          if (held.startsWith("<think>")) {
+            thinking = true;
+            held = held.substr(7);
+            continue;
+          }
+          begun = held.length > 0;
+          // A whole answer in braces or a fence may be a call in a form that has no mark of its own.
+          maybeCall = held.charAt(0) === "{" || held.startsWith("```");
+        }
+        if (!maybeCall) {
+          let at = held.length;
+          for (const mark of marks.split(",")) {
+            const found = held.indexOf(mark);
+            if (found >= 0) {
+              maybeCall = true;
+              at = Math.min(at, found);
+            }
+          }
+          show(maybeCall || last ? at : at - partial(marks));
+        }
+        // What is longer than any call can be is text.
+        if (maybeCall && held.length > maxArgs + 200) maybeCall = false;
+        else if (!last) return;
+        else if (maybeCall && reply.stop && takeCalls()) held = "";
+        if (!maybeCall || last) show(held.length);
+      }
+    },
+  };
+  return reply;
+}

@@ -1,0 +1,191 @@
+import { setting } from "./config";
+import { failureWords, type Failure } from "./failure";
+import { readHistory } from "./history";
+import { eachTool, find, load } from "./registry";
+import { createReply } from "./reply";
+import { createSseParser, type SseParser } from "./sse";
+import { post } from "./transport";
+import type { Provider, ReplyCollector, RequestFrame, Session, ToolNode } from "./types";
+
+/** Bytes of the history in one piece of a request: a piece is copied, and the socket takes about this much at once. */
+const PIECE_BYTES = 512;
+/** Bytes kept of the body of a failed request, for its message. */
+const ERROR_BODY_BYTES = 600;
+
+// Sends the conversation and reads the reply; fails over to another attempt while `retries` and `retryBudgetMs` last
+// and nothing was shown yet. Calls `done` once with the reply or with what failed. Returns what stops it without `done`.
+export function exchange(
+  session: Session,
+  provider: Provider,
+  withTools: boolean,
+  done: (reply: ReplyCollector, failure?: Failure) => void
+): () => void {
+  const history = session.history!;
+  let attempts = 0;
+  /** Milliseconds waited so far between attempts. */
+  let waited = 0;
+  let stop: (() => void) | undefined;
+  // What follows belongs to one attempt, and is set anew by the next.
+  let frame: RequestFrame | undefined;
+  let node: ToolNode | undefined;
+  let sent = 0;
+  let status = 0;
+  let retryAfter = "";
+  /** What kind of body comes: stream, json, page or error; "" before its first character. */
+  let kind = "";
+  /** Body of a failed request, or of a reply that is one JSON text. */
+  let body = "";
+  let sse: SseParser | undefined;
+  let unread = "";
+  let reply: ReplyCollector;
+
+  // The request's body, piece by piece: head, slices of the history, each tool from flash, tail.
+  function next(): string | undefined {
+    const f = frame;
+    if (!f) return undefined;
+    let piece = f.head;
+    f.head = "";
+    if (piece) return piece;
+    const size = Math.min(PIECE_BYTES, history.used - sent);
+    if (size > 0) {
+      sent += size;
+      return readHistory(history, sent - size, size);
+    }
+    piece = f.between;
+    f.between = "";
+    if (piece) return piece;
+    if (node) {
+      const tool = load(node);
+      const first = node === session.tools.first;
+      node = node.next;
+      return provider.tool(tool, first);
+    }
+    frame = undefined;
+    return f.tail;
+  }
+
+  function readEvents(events: string[]): void {
+    for (const data of events) {
+      try {
+        provider.read(data, reply);
+      } catch (e) {
+        if (!unread) session.emit({ type: "error", message: "a piece of the reply could not be read: " + (e as Error).message });
+        unread = "event";
+      }
+      reply.flush();
+    }
+  }
+
+  function onData(piece: string): void {
+    if (!kind) {
+      // White space before the body says nothing yet.
+      const first = piece.trim().charAt(0);
+      if (status < 200 || status > 299) kind = "error";
+      else if (first) kind = first === "{" ? "json" : first === "<" ? "page" : "stream";
+    }
+    if (kind === "stream") {
+      if (!sse) sse = createSseParser(setting("sseLineBytes"));
+      const lost = sse.lost;
+      readEvents(sse.feed(piece));
+      if (sse.lost > lost)
+        session.emit({
+          type: "error",
+          message: "a line of the reply is longer than sseLineBytes (" + setting("sseLineBytes") + ") and was left out",
+        });
+    } else if (body.length < (kind === "json" ? setting("sseLineBytes") : ERROR_BODY_BYTES)) body += piece;
+  }
+
+  // What the reply came to, as a failure; undefined if it is an answer.
+  function judge(broken: string): Failure | undefined {
+    if (reply.stop && !reply.failure) return undefined;
+    const words = failureWords();
+    if (reply.failure) return words.http(reply.failure.status, reply.failure.message, "");
+    if (status && (status < 200 || status > 299)) return words.http(status, body, retryAfter);
+    if (kind === "page") return words.page();
+    if (!status || broken) return words.broken(broken || "it closed the connection");
+    if (unread === "body") return words.unread(body.length >= setting("sseLineBytes"));
+    return words.cut();
+  }
+
+  function onDone(broken: string): void {
+    stop = undefined;
+    if (kind === "json" && !broken)
+      try {
+        provider.read(body, reply);
+      } catch (e) {
+        unread = "body";
+      }
+    if (sse) readEvents(sse.end());
+    reply.flush(true);
+    const failure = judge(broken);
+    if (!failure || !failure.retry || reply.shown || attempts > setting("retries")) return done(reply, failure);
+    // Exponential backoff with jitter; what the server asked for is the least.
+    const wait = Math.max(failure.waitMs, Math.round(500 * (1 << attempts) * (0.75 + Math.random() / 2)));
+    if (waited + wait > setting("retryBudgetMs")) {
+      if (failure.waitMs) failure.message += ". It asks to wait " + Math.ceil(failure.waitMs / 1000) + " s (retryBudgetMs is shorter)";
+      return done(reply, failure);
+    }
+    waited += wait;
+    session.emit({ type: "retry", attempt: attempts, waitMs: wait, reason: failure.message });
+    const timer = setTimeout(attempt, wait);
+    stop = function () {
+      clearTimeout(timer);
+    };
+  }
+
+  function attempt(): void {
+    attempts++;
+    sent = status = 0;
+    retryAfter = kind = body = unread = "";
+    sse = undefined;
+    reply = createReply(
+      session.emit,
+      function (name) {
+        return withTools && !!find(session.tools, name);
+      },
+      history.bytes.length >> 2,
+      setting("maxToolArgLen")
+    );
+    const tools = withTools && session.tools.count > 0;
+    const f = provider.frame({
+      apiKey: setting("apiKey"),
+      model: setting("model"),
+      systemPrompt: setting("systemPrompt"),
+      maxTokens: setting("maxTokens"),
+      tokensField: setting("tokensField"),
+      withTools: tools,
+    });
+    frame = f;
+    node = tools ? session.tools.first : undefined;
+    if (tools && session.toolBytes === undefined) {
+      let bytes = 0;
+      eachTool(session.tools, function (tool, i) {
+        bytes += provider.tool(tool, !i).length;
+      });
+      session.toolBytes = bytes;
+    }
+    f.headers["Content-Type"] = "application/json";
+    f.headers.Accept = "text/event-stream";
+    f.headers["Accept-Encoding"] = "identity";
+    stop = post({
+      url: setting("baseUrl").replace(/\/+$/, "") + f.path,
+      headers: f.headers,
+      length: f.head.length + history.used + f.between.length + (tools ? session.toolBytes! : 0) + f.tail.length,
+      next: next,
+      totalMs: setting("requestTimeoutMs"),
+      idleMs: setting("idleTimeoutMs"),
+      onHead: function (code, received) {
+        status = code;
+        // Header names keep the server's case.
+        for (const name in received) if (name.toLowerCase() === "retry-after") retryAfter = received[name];
+      },
+      onData: onData,
+      onDone: onDone,
+    });
+  }
+
+  attempt();
+  return function () {
+    if (stop) stop();
+  };
+}

@@ -1,0 +1,79 @@
+import { setting } from "./config";
+import { USER } from "./history";
+import { run } from "./loop";
+import { createOpenai } from "./provider/openai";
+import { initTools } from "./registry";
+import type { AgentEvent, RunResult, Session } from "./types";
+
+// A session without tools and history: `open` gives it both.
+export function createSession(): Session {
+  const session: Session = {
+    tools: { count: 0 },
+    lastCallId: 0,
+    // A listener that throws is reported and changes nothing: the interpreter calls those later, from its own queue.
+    emit: function (event: AgentEvent) {
+      if (session.show) session.show(event);
+      E.emit("agent", event);
+    },
+  };
+  return session;
+}
+
+// Registers the tools and allocates the history, once: doing it again changes nothing. Throws where there is no memory.
+export function open(session: Session): void {
+  initTools(session.tools);
+  delete session.toolBytes;
+  if (session.history) return;
+  const bytes = setting("historyBytes");
+  const memory = process.memory();
+  // Out of memory cannot be caught on the board: look before. A run needs about 2 kB besides.
+  if (memory.free * (memory.blocksize - 4) < bytes + 2048)
+    throw new Error("not enough memory for a history of " + bytes + " bytes: lower historyBytes and restart the board");
+  session.history = { bytes: new Uint8Array(bytes), used: 0, sizes: [] };
+}
+
+// Asks the model, with its tools, until there is an answer. Never rejects: what went wrong is in the result's
+// `message`. One run at a time: a second prompt is refused while one is under way, and changes nothing.
+export function ask(session: Session, text: any): Promise<RunResult> {
+  const provider = createOpenai();
+  let problem = "";
+  let json = "";
+  if (session.abort) problem = "busy with another prompt: wait for its answer, or stop it with Ctrl-C or abort";
+  else if (typeof text !== "string" || !text.trim()) problem = 'the prompt is empty: ask("turn on the lamp")';
+  else if (!setting("baseUrl"))
+    problem = 'no model server is set: set_config({baseUrl:"http://192.168.1.10:11434/v1",model:"qwen3"})';
+  else
+    try {
+      open(session);
+      json = provider.message(USER, text.trim());
+      const most = session.history!.bytes.length >> 1;
+      if (json.length > most)
+        problem = "the prompt has " + json.length + " bytes, at most " + most + " fit: shorten it or raise historyBytes";
+    } catch (e) {
+      problem = (e as Error).message;
+    }
+  if (!problem) return run(session, provider, json);
+  // Later, as every other event: the caller's line is over then.
+  return Promise.resolve().then(function (): RunResult {
+    session.emit({ type: "final", text: "", stopReason: "transportError", isError: true, message: problem });
+    return { text: "", stopReason: "transportError", message: problem };
+  });
+}
+
+// Stops the run under way, if any, and forgets the conversation. A changed `historyBytes` takes effect here.
+export function clear(session: Session): void {
+  if (session.abort) session.abort("the conversation was cleared");
+  const history = session.history;
+  if (!history) return;
+  history.used = 0;
+  history.sizes = [];
+  if (history.bytes.length !== setting("historyBytes")) delete session.history;
+}
+
+// Stops the run and frees everything the session holds; `open` makes it anew.
+export function close(session: Session): void {
+  if (session.abort) session.abort("the agent was cleaned up");
+  session.tools = { count: 0 };
+  delete session.history;
+  delete session.toolBytes;
+}

@@ -1,0 +1,92 @@
+/**
+ * Bytes and UTF-8. A string on the board is bytes, one character each; these functions keep it valid UTF-8 where it is
+ * cut, decoded or written as JSON.
+ */
+
+// Cuts `text` to at most `max` bytes, never inside a UTF-8 character.
+export function cutUtf8(text: string, max: number): string {
+  if (text.length <= max) return text;
+  let end = max > 0 ? max : 0;
+  while (end > 0 && (text.charCodeAt(end) & 0xc0) === 0x80) end--;
+  return text.substr(0, end);
+}
+
+// Cuts `text` to at most `max` bytes in all, with a marker that says how much was kept. The marker is ASCII.
+export function limitText(text: string, max: number): string {
+  if (text.length <= max) return text;
+  const kept = cutUtf8(text, max - 36);
+  return kept + "\n[cut: " + kept.length + " of " + text.length + " bytes]";
+}
+
+// One code point as UTF-8 bytes. Halves of surrogate pairs come out as three bytes, reply.ts joins them.
+function encodeUtf8(code: number): string {
+  if (code < 0x800) return String.fromCharCode(0xc0 | (code >> 6), 0x80 | (code & 63));
+  const end = String.fromCharCode(0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
+  if (code < 0x10000) return String.fromCharCode(0xe0 | (code >> 12)) + end;
+  return String.fromCharCode(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 63)) + end;
+}
+
+// Turns the \uXXXX escapes of a JSON text into what they stand for, before anything parses it: the board's JSON.parse
+// keeps only their low byte. Escapes below 0x80 are left to JSON.parse (they may be a quote). With `raw`, an escape is
+// one byte rather than one character: that is how the board's JSON.stringify writes bytes.
+export function decodeEscapes(json: string, raw?: boolean): string {
+  let at = json.indexOf("\\u");
+  if (at < 0) return json;
+  let out = "";
+  let from = 0;
+  while (at >= 0) {
+    let slash = at;
+    while (slash > 0 && json.charAt(slash - 1) === "\\") slash--;
+    let next = at + 2;
+    if (((at - slash) & 1) === 0) {
+      let code = parseInt(json.substr(at + 2, 4), 16);
+      next = at + 6;
+      if (code >= 0x80) {
+        const low = code >= 0xd800 && code < 0xdc00 && json.substr(next, 2) === "\\u" ? parseInt(json.substr(next + 2, 4), 16) : 0;
+        if (low >= 0xdc00 && low < 0xe000) {
+          code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+          next += 6;
+        }
+        out += json.substring(from, at) + (raw ? String.fromCharCode(code) : encodeUtf8(code));
+        from = next;
+      }
+    }
+    at = json.indexOf("\\u", next);
+  }
+  return out + json.substr(from);
+}
+
+// A value as JSON for the wire. Bytes of 0x80 and more stay raw: the board's own JSON.stringify would make mojibake of
+// them. Infinity and NaN become null.
+export function toJson(value: any): string {
+  return decodeEscapes(JSON.stringify(value), true);
+}
+
+// Parses JSON text of bytes. Throws what JSON.parse throws.
+export function fromJson(text: string): any {
+  return JSON.parse(decodeEscapes(text));
+}
+
+// A text as a JSON string for the wire. Every byte that is no part of valid UTF-8 becomes U+FFFD: one bad byte in the
+// history would make a server refuse every request that follows.
+export function wireText(text: string): string {
+  if (!/[\x80-\xff]/.test(text)) return toJson(text);
+  let out = "";
+  let from = 0;
+  let i = 0;
+  while (i < text.length) {
+    const c = text.charCodeAt(i);
+    let size = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
+    const second = text.charCodeAt(i + 1);
+    if ((c === 0xe0 && second < 0xa0) || (c === 0xed && second > 0x9f)) size = 0;
+    if ((c === 0xf0 && second < 0x90) || (c === 0xf4 && second > 0x8f)) size = 0;
+    for (let k = 1; k < size; k++) if ((text.charCodeAt(i + k) & 0xc0) !== 0x80) size = 0;
+    if (!size) {
+      out += text.substring(from, i) + "\xef\xbf\xbd";
+      size = 1;
+      from = i + 1;
+    }
+    i += size;
+  }
+  return toJson(out + text.substr(from));
+}

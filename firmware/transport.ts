@@ -1,0 +1,86 @@
+/**
+ * Bytes to and from a server: the only file that calls `require("http")`. One request at a time; the body is pulled
+ * piece by piece as the socket drains, so it is never in memory whole.
+ */
+export interface Post {
+  url: string;
+  headers: Record<string, string>;
+  /** Bytes of the body in all: it is sent as Content-Length. */
+  length: number;
+  /** Gives the next piece of the body, undefined after the last. */
+  next(): string | undefined;
+  /** Milliseconds: the whole request, and the longest silence. */
+  totalMs: number;
+  idleMs: number;
+  onHead(status: number, headers: Record<string, string>): void;
+  onData(piece: string): void;
+  /** Called exactly once, unless aborted. `failure` says what went wrong below HTTP: "" where the answer ended. */
+  onDone(failure: string): void;
+}
+
+// Sends a POST and returns what ends it: the socket is closed, timers are cleared and no callback comes any more.
+// Never throws: what goes wrong reaches `onDone`.
+export function post(o: Post): () => void {
+  const started = getTime();
+  let heard = started;
+  let over = false;
+  let request: any;
+  let timer: any;
+
+  // Ends the request: what failed, or "" where the answer is over; undefined for an abort.
+  function end(failure?: any): void {
+    if (over) return;
+    over = true;
+    if (timer) clearInterval(timer);
+    // The board's http has no abort: this flag makes it close the socket.
+    if (request) request.clsNow = true;
+    request = undefined;
+    if (failure !== undefined) o.onDone(failure.message || (typeof failure === "string" ? failure : "connection failed"));
+  }
+
+  function send(): void {
+    heard = getTime();
+    if (over) return;
+    // Connecting happens with the first piece, and throws where it fails.
+    try {
+      const piece = o.next();
+      if (piece === undefined) request.end();
+      else request.write(piece);
+    } catch (e) {
+      end(e);
+    }
+  }
+
+  try {
+    const options: any = url.parse(o.url);
+    options.method = "POST";
+    options.headers = o.headers;
+    o.headers["Content-Length"] = String(o.length);
+    request = require("http").request(options, function (response: any) {
+      if (over) return;
+      heard = getTime();
+      o.onHead(parseInt(response.statusCode), response.headers);
+      response.on("data", function (piece: string) {
+        heard = getTime();
+        if (!over) o.onData(piece);
+      });
+      response.on("close", function () {
+        end("");
+      });
+    });
+    request.on("drain", send);
+    request.on("error", end);
+    // From the idle loop: here the stack is deep.
+    setTimeout(send, 1);
+    // One coarse timer looks at both limits: setting one anew for every piece costs more than it tells.
+    timer = setInterval(function () {
+      const now = getTime();
+      if ((now - heard) * 1000 >= o.idleMs) end("timeout: no byte for " + o.idleMs + " ms (idleTimeoutMs)");
+      else if ((now - started) * 1000 >= o.totalMs) end("timeout: not finished after " + o.totalMs + " ms (requestTimeoutMs)");
+    }, 250);
+  } catch (e) {
+    // A refused connection and an unknown host throw here. Later, since the caller has not got its handle yet.
+    setTimeout(end, 1, e);
+  }
+  return end;
+}

@@ -1,0 +1,198 @@
+/**
+ * Contracts only: no code of this file reaches the board. All text in board code is a *byte string*: one character per
+ * UTF-8 byte (0x00–0xFF). The host's terminal turns bytes into characters.
+ */
+
+/** One parameter of a tool. `"double"` is an alias of `"number"` in a tool's own schema and is never sent to a model. */
+export interface ParameterSchema {
+  type: "string" | "number" | "double" | "integer" | "boolean" | "array" | "object";
+  description?: string;
+  enum?: (string | number)[];
+  minimum?: number;
+  maximum?: number;
+}
+
+/** JSON Schema (the part of it that is checked on the board) of a tool's arguments. */
+export interface ToolParameters {
+  type: "object";
+  properties: Record<string, ParameterSchema>;
+  required?: string[];
+}
+
+/** What a tool call came to. A failure the model can act on is a value: say what was wrong and what to do instead. */
+export interface ToolResult {
+  isError: boolean;
+  content: string;
+}
+
+/** What `execute` may give: text for success, a `ToolResult` to say it failed. A throw is an error result too. */
+export type ToolOutput = string | ToolResult;
+
+/** What a tool can see of the agent that runs it. */
+export interface ToolContext {
+  /** Calls `visit` once a registered tool, in order of registration. */
+  eachTool(visit: (name: string, description: string) => void): void;
+}
+
+/**
+ * A tool is one plain object, the default export of one file in `tools/`. The build turns `description` and
+ * `parameters` into JSON text and the whole file into a branch of one function in flash, so that a tool at rest costs
+ * its registry node only.
+ */
+export interface Tool {
+  /** `^[a-zA-Z0-9_-]{1,63}$`: what both provider dialects accept. */
+  name: string;
+  /** When to use it, what goes in, what comes out. Plain text, at most about 300 bytes: every request carries it. */
+  description: string;
+  parameters: ToolParameters;
+  /** True where the same call may give another outcome (a sensor): it is then never answered from memory. */
+  repeatable?: boolean;
+  /** Runs one call. `args` were checked against `parameters` and numeric text was turned into numbers. May throw. */
+  execute(args: any, context: ToolContext): ToolOutput | Promise<ToolOutput>;
+}
+
+/** A tool as the board loads it: descriptions are JSON text already. Tools registered at run time look the same. */
+export interface LoadedTool {
+  name: string;
+  /** A JSON string literal with its quotes. */
+  description: string;
+  /** A JSON Schema as JSON text, without `"double"`. */
+  parameters: string;
+  repeatable?: boolean;
+  execute(args: any, context: ToolContext): ToolOutput | Promise<ToolOutput>;
+}
+
+/** One call the model asked for. `arguments` is JSON text of an object, or as it came where it could not be read. */
+export interface ToolCall {
+  id: string;
+  name: string;
+  arguments: string;
+}
+
+/**
+ * Why a run ended. `done`: an answer without calls. `maxIterations`: the cap was reached, the answer came without
+ * tools. `transportError`: no usable answer from the server. `aborted`: Ctrl-C or `abort`.
+ */
+export type StopReason = "done" | "maxIterations" | "transportError" | "aborted";
+
+/** The only way out of the loop. Sent in order; `final` ends every run, `error` is a warning that does not. */
+export type AgentEvent =
+  | { type: "iterationStart"; iteration: number }
+  | { type: "textDelta"; text: string }
+  | { type: "reasoningDelta"; text: string }
+  | { type: "toolRequest"; calls: ToolCall[] }
+  | { type: "toolStart"; name: string; callId: string; arguments: string }
+  | { type: "toolEnd"; name: string; callId: string; isError: boolean; content: string }
+  | { type: "retry"; attempt: number; waitMs: number; reason: string }
+  | { type: "error"; message: string }
+  | { type: "final"; text: string; stopReason: StopReason; isError?: boolean; message?: string };
+
+/** What a run came to. `text` is the answer as far as the history keeps it; the deltas carried all of it. */
+export interface RunResult {
+  text: string;
+  stopReason: StopReason;
+  /** Set where the run failed: what failed and which setting to look at. Never contains the API key. */
+  message?: string;
+}
+
+/** One conversation: its tools and history, the run that is under way, and where events go out. */
+export interface Session {
+  tools: Registry;
+  history?: History;
+  /** Bytes of all tools as a request writes them; counted once for a set of tools. */
+  toolBytes?: number;
+  /** Number of the last tool call that was given an id here, so that no two of a conversation are the same. */
+  lastCallId: number;
+  /** Ends the run under way; undefined while there is none. */
+  abort?: (reason: string) => void;
+  /** Where events are shown; set by the channel that is in use. */
+  show?: (event: AgentEvent) => void;
+  /** Sends an event out: to the channel, and to whoever listens with `E.on("agent", …)`. */
+  emit(event: AgentEvent): void;
+}
+
+/** The tools of an agent: a singly linked list, in order of registration. */
+export interface Registry {
+  first?: ToolNode;
+  last?: ToolNode;
+  count: number;
+}
+
+export interface ToolNode {
+  name: string;
+  /** Number for `loadTool`, or the tool itself where it was registered at run time. */
+  tool: number | LoadedTool;
+  next?: ToolNode;
+}
+
+/** The message buffer, see history.ts. */
+export interface History {
+  bytes: Uint8Array;
+  used: number;
+  /** length × 8 + kind of each message, oldest first. Small numbers cost one variable each. */
+  sizes: number[];
+}
+
+/**
+ * A provider is a pure dialect: it writes requests and messages as text and reads events. It does no I/O. The history
+ * holds what `message` gave. Few functions, since each that is alive costs a dozen variables.
+ */
+export interface Provider {
+  /**
+   * A message as wire JSON. By kind (history.ts): USER and ANSWER of `text`; CALLS, an assistant message of `text` and
+   * `calls`; RESULT of `text` for `calls[0]`; SHORT_RESULT, the message `text` with its content cut to a marker.
+   */
+  message(kind: number, text: string, calls?: ToolCall[], isError?: boolean): string;
+  /** What stands around the messages and tools of a request. */
+  frame(options: RequestOptions): RequestFrame;
+  /** One tool, a comma before it unless it is the first. */
+  tool(tool: LoadedTool, first: boolean): string;
+  /** Reads one event of a stream, or a whole reply, into `reply`. Throws if it should be JSON and is not. */
+  read(data: string, reply: ReplyCollector): void;
+}
+
+export interface RequestOptions {
+  apiKey: string;
+  model: string;
+  systemPrompt: string;
+  maxTokens: number;
+  tokensField: string;
+  withTools: boolean;
+}
+
+export interface RequestFrame {
+  /** Path after `baseUrl`. */
+  path: string;
+  headers: Record<string, string>;
+  /** Everything before the first message of the history, what stands between messages and tools, and the end. */
+  head: string;
+  between: string;
+  tail: string;
+}
+
+/** Where a reply is collected while it streams in. A provider sets `fresh`, `stop` and `failure`, and calls the rest. */
+export interface ReplyCollector {
+  /** Text that came and is not looked at yet: a provider appends to it. */
+  fresh: string;
+  /** Why the reply ended: `stop`, `length` (the output limit), `done` (no reason given); "" while it goes on. */
+  stop: string;
+  /** The server reported a failure inside the reply; `status` as HTTP has it, 0 if unknown. */
+  failure?: { status: number; message: string };
+  thought(delta: any): void;
+  /** A piece of a tool call; fields of the wrong type count as not given. */
+  call(index: any, id: any, name: any, args: any): void;
+  /** Shows what can be shown of the text so far; with `last`, all of it, and calls written as text become calls. */
+  flush(last?: boolean): void;
+  /** The answer as far as it is kept. */
+  text: string;
+  /** True where text was shown to the person already, so that asking again would repeat it. */
+  shown: boolean;
+  calls: ReplyCall[];
+}
+
+export interface ReplyCall extends ToolCall {
+  /** The index that the server gave it, if any. */
+  index?: number;
+  /** Why it must not be run, in words for the model. */
+  problem?: string;
+}

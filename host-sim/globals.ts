@@ -1,0 +1,619 @@
+/**
+ * What Espruino's ESP32 build puts into the global scope besides the language: console, timers, pins, modules, `E`,
+ * `process`, `Date` on the board's clock. Whatever of that build is not modelled is there as a name and throws, naming
+ * itself, when it is used.
+ */
+import { randomInt } from "node:crypto";
+import type { Clock } from "./clock";
+import type { Http } from "./http";
+import type { PinBank, WatchEvent } from "./pin";
+import type { Realm } from "./realm";
+import type { Storage } from "./storage";
+import type { Wifi } from "./wifi";
+
+/** The console as board code sees it; made in repl.ts. */
+export interface ConsoleDevice {
+  /** Text of `print`: goes to the console device, nowhere while there is none. */
+  print(text: string): void;
+  /** Bytes written to `Serial1`, whoever has the console. */
+  write(bytes: string): void;
+  /** Name of the device that is the console: `"Serial1"` or null. */
+  device(): string | null;
+  setDevice(name: string | null): void;
+  /** `echo(false)`: what is typed is not shown, nor values and prompts. */
+  setEcho(isOn: boolean): void;
+}
+
+export interface GlobalsOptions {
+  realm: Realm;
+  clock: Clock;
+  console: ConsoleDevice;
+  storage: Storage;
+  pins: PinBank;
+  wifi: Wifi;
+  http: Http;
+  pinObjects: PinObjects;
+  /** `process.memory()`. */
+  memory(collect: boolean): Record<string, number>;
+  /** `E.getSizeOf`: variables. */
+  sizeOf(value: unknown): number;
+  /** `reset()`, `load()` and `E.reboot()`, at the next idle moment. */
+  restart(kind: "reset" | "load" | "reboot"): void;
+  /** Unix time in ms at power-up. A real board starts at 0 until something sets its clock. */
+  timeAtBootMs: number;
+}
+
+export interface Globals {
+  /** Stops every timer. */
+  stop(): void;
+  /** Objects the board itself holds: callbacks of timers and loaded modules, for the estimate of memory. */
+  roots(): unknown[];
+  timers(): number;
+  /** Bytes that came in while `Serial1` is not the console. */
+  serialData(bytes: string): void;
+}
+
+/** Which pin an object stands for. Shared with realm.ts, which has to know pins from objects. */
+export interface PinObjects {
+  number(value: unknown): number | undefined;
+  add(value: object, number: number): void;
+}
+
+export const createPinObjects = (): PinObjects => {
+  const numbers = new WeakMap<object, number>();
+  return {
+    number: (value) => (typeof value === "object" && value !== null ? numbers.get(value) : undefined),
+    add: (value, number) => void numbers.set(value, number),
+  };
+};
+
+export const VERSION = "2v29";
+const PIN_COUNT = 40;
+const MIN_INTERVAL_MS = 1;
+const MAX_INTERVAL_MS = 3_153_600_000_000;
+const MODULES = "Flash,Storage,heatshrink,net,dgram,tls,http,NetworkJS,Wifi,TelnetServer,ESP32,crypto,neopixel";
+const MODELLED_MODULES = ["Storage", "Wifi", "http"];
+
+/** Globals of the ESP32 build that are not modelled. */
+const UNMODELLED = (
+  "I2C I2C1 I2C2 SPI SPI1 SPI2 OneWire Serial Serial2 Serial3 Terminal Telnet LoopbackA LoopbackB Graphics NRF Bluetooth BluetoothDevice " +
+  "Waveform Unistroke Touchscreen neopixel ESP32 fs dump edit setBusyIndicator setSleepIndicator setDeepSleep setSleep compiledC " +
+  "peek8 poke8 peek16 poke16 peek32 poke32 shiftOut getSerial trace_ StorageFile httpSrv httpSRq httpSRs httpCRq httpCRs Socket Server " +
+  "AES crypto tensorflow save"
+).split(" ");
+
+const UNMODELLED_E = (
+  "getTemperature getAnalogVRef getVDDH nativeCall sum variance convolve FFT enableWatchdog kickWatchdog pipe toJS memoryArea setBootCode " +
+  "setClock getClock reverseByte dumpLockedVars dumpFreeList dumpFragmentation dumpVariables defrag getAddressOf mapInPlace dumpStr srand " +
+  "HSBtoRGB setPassword lockConsole setTimeZone setDST memoryMap asm getBattery setRTCPrescaler getRTCPrescaler getPowerUsage decodeUTF8 " +
+  "stopEventPropagation connectSDCard unmountSD openFile touch"
+).split(" ");
+
+interface Timer {
+  clockId: number;
+  due: number;
+  interval?: number;
+  callback: unknown;
+  list: unknown[];
+}
+
+const crc32 = (bytes: string): number => {
+  let crc = 0xffffffff;
+  for (let i = 0; i < bytes.length; i++) {
+    crc ^= bytes.charCodeAt(i) & 0xff;
+    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
+  }
+  return (crc ^ 0xffffffff) >>> 0;
+};
+
+/** Puts everything into the realm's global object. */
+export const installGlobals = (options: GlobalsOptions): Globals => {
+  const { realm, clock, console: device, pins, pinObjects } = options;
+  const { library, global } = realm;
+  const { newObject, method, str, makeError } = library;
+
+  /** A realm function; host errors thrown inside become realm errors. */
+  const native = <T extends (...list: any[]) => unknown>(fn: T): T => library.wrap(fn);
+  const functions = (target: object, all: Record<string, (...list: any[]) => unknown>): void => {
+    for (const [name, fn] of Object.entries(all)) method(target, name, native(fn));
+  };
+  const fail = (type: string, message: string): never => {
+    throw makeError(type, message);
+  };
+  const notModelled = (name: string): never => fail("Error", `${name} is not modelled by the simulated board`);
+
+  // ---- Values that cross between Node and the realm
+  const mounted = new WeakMap<object, object>();
+  const hostFunctions = new WeakMap<object, (...list: unknown[]) => unknown>();
+
+  const isPlain = (value: object): boolean => {
+    const prototype = Object.getPrototypeOf(value);
+    return prototype === Object.prototype || prototype === null;
+  };
+  /** Host value → realm value: plain data is copied, objects with methods are mounted. */
+  const toRealm = (value: any): any => {
+    if (typeof value !== "object" || value === null) return value;
+    if (Array.isArray(value) && value instanceof Array) return library.newArray(value.map(toRealm));
+    if (value instanceof ArrayBuffer) return library.arrayBuffer(Buffer.from(value).toString("latin1"));
+    if (value instanceof Uint8Array) return library.uint8Array(Buffer.from(value).toString("latin1"));
+    if (!isPlain(value)) return value;
+    const hasMethods = Object.getOwnPropertyNames(value).some((name) => {
+      const descriptor = Object.getOwnPropertyDescriptor(value, name)!;
+      return descriptor.get !== undefined || typeof descriptor.value === "function";
+    });
+    if (hasMethods) return mount(value, newObject());
+    const copy = newObject();
+    for (const [name, item] of Object.entries(value)) copy[name] = toRealm(item);
+    return copy;
+  };
+  /** Realm callback → host callback. The same function always gives the same one, for `removeListener`. */
+  const toHost = (value: unknown): unknown => {
+    if (typeof value !== "function") return value;
+    let fn = hostFunctions.get(value);
+    if (!fn) {
+      fn = function (this: unknown, ...list: unknown[]) {
+        return Reflect.apply(value, toRealm(this), list.map(toRealm));
+      };
+      hostFunctions.set(value, fn);
+    }
+    return fn;
+  };
+  /** Makes `target` stand for a host object: methods forward, plain fields are copied, accessors forward. */
+  const mount = (source: any, target: any): any => {
+    const known = mounted.get(source);
+    if (known) return known;
+    mounted.set(source, target);
+    for (const name of Object.getOwnPropertyNames(source)) {
+      const descriptor = Object.getOwnPropertyDescriptor(source, name)!;
+      if (descriptor.get || descriptor.set) {
+        library.define(target, name, {
+          get: native(() => toRealm(source[name])),
+          set: native((value: unknown) => void (source[name] = value)),
+          enumerable: false,
+          configurable: true,
+        });
+      } else if (typeof descriptor.value === "function") {
+        method(target, name, native((...list: unknown[]) => toRealm(source[name](...list.map(toHost)))));
+      } else target[name] = toRealm(descriptor.value);
+    }
+    return target;
+  };
+
+  // ---- Printing
+  const show = (value: unknown): string =>
+    typeof value === "string" ? value : library.format(value, { some: true, pretty: true, names: true });
+  const print = native((...list: unknown[]) => device.print(`${list.map(show).join(" ")}\n`));
+  method(global, "print", print);
+  const consoleObject = newObject();
+  for (const name of ["log", "debug", "info", "warn", "error"]) method(consoleObject, name, print);
+  functions(consoleObject, { trace: (...list) => void print(...list) });
+  method(global, "console", consoleObject);
+  functions(global, {
+    trace: (value?: unknown) => device.print(value === undefined ? "" : `${show(value)}\n`),
+    echo: (isOn: unknown) => device.setEcho(Boolean(isOn)),
+  });
+
+  // ---- Time
+  let timeOffset = options.timeAtBootMs;
+  const now = () => timeOffset + clock.now();
+  const NativeDate = library.NativeDate as any;
+  const EspruinoDate: any = native(function (this: unknown, ...list: any[]) {
+    let time: number;
+    if (list.length === 0) time = Math.floor(now());
+    else if (list.length === 1) time = typeof list[0] === "string" ? parseDate(list[0]) : Number(list[0]);
+    else time = Date.UTC(...(list as [number, number]));
+    return new NativeDate(time);
+  });
+  const parseDate = (text: string): number => {
+    const hasZone = /(Z|GMT|UTC|[+-]\d\d:?\d\d)\s*(\(.*\))?$/.test(text);
+    const time = hasZone ? Date.parse(text) : Date.parse(`${text}Z`);
+    return Number.isNaN(time) ? Date.parse(`${text} UTC`) : time;
+  };
+  EspruinoDate.prototype = NativeDate.prototype;
+  method(NativeDate.prototype, "constructor", EspruinoDate);
+  functions(EspruinoDate, {
+    now: () => Math.floor(now()),
+    parse: (text: unknown) => parseDate(str(text)),
+  });
+  // The board's time zone is UTC until E.setTimeZone, whatever the computer's is.
+  for (const name of ["FullYear", "Month", "Date", "Day", "Hours", "Minutes", "Seconds", "Milliseconds"]) {
+    method(NativeDate.prototype, `get${name}`, NativeDate.prototype[`getUTC${name}`]);
+    if (name !== "Day") method(NativeDate.prototype, `set${name}`, NativeDate.prototype[`setUTC${name}`]);
+  }
+  functions(NativeDate.prototype, {
+    getTimezoneOffset: () => 0,
+    getIsDST: () => false,
+    toString(this: any) {
+      const [day, date, month, year, time] = new Date(this.getTime()).toUTCString().replace(",", "").split(" ") as string[];
+      return `${day} ${month} ${Number(date)} ${year} ${time} GMT+0000`;
+    },
+    toUTCString(this: any) {
+      return new Date(this.getTime()).toUTCString();
+    },
+  });
+  for (const name of Object.getOwnPropertyNames(NativeDate.prototype))
+    if (/Locale|GMT|^toDateString$|^toTimeString$|^[gs]etYear$|^setUTC/.test(name)) delete NativeDate.prototype[name];
+  method(global, "Date", EspruinoDate);
+  functions(global, {
+    getTime: () => now() / 1000,
+    setTime: (seconds: number) => void (timeOffset = seconds * 1000 - clock.now()),
+  });
+
+  // ---- Timers
+  const timers = new Map<number, Timer>();
+  const call = (callback: unknown, list: unknown[]): void => {
+    if (typeof callback === "string") realm.evaluate(callback, "");
+    else Reflect.apply(callback as Function, global, list);
+  };
+  const schedule = (id: number, timer: Timer): void => {
+    timer.clockId = clock.setTimeout(() => {
+      if (timer.interval === undefined) timers.delete(id);
+      else {
+        // Intervals keep their own beat however late they are served.
+        timer.due += timer.interval;
+        if (timer.due < clock.now()) timer.due = clock.now();
+        schedule(id, timer);
+      }
+      realm.enter(() => call(timer.callback, timer.list));
+    }, Math.max(0, timer.due - clock.now()));
+  };
+  const intervalOf = (ms: unknown): number => {
+    const value = Number(ms);
+    if (!(value >= MIN_INTERVAL_MS)) return MIN_INTERVAL_MS;
+    return value > MAX_INTERVAL_MS ? fail("Error", "Interval is too long (>100 years)") : value;
+  };
+  const startTimer = (callback: unknown, ms: unknown, list: unknown[], isInterval: boolean): number => {
+    if (typeof callback !== "function" && typeof callback !== "string") fail("Error", "Function or String not supplied!");
+    const interval = intervalOf(ms);
+    // One more than the last in the list: numbers come back once timers are gone.
+    const id = Math.max(0, ...timers.keys()) + 1;
+    const timer: Timer = { clockId: 0, due: clock.now() + interval, callback, list };
+    if (isInterval) timer.interval = interval;
+    timers.set(id, timer);
+    schedule(id, timer);
+    return id;
+  };
+  const clearTimer = (name: string) =>
+    function (...list: unknown[]) {
+      if (list.length === 0) {
+        for (const timer of timers.values()) clock.clearTimeout(timer.clockId);
+        timers.clear();
+        return;
+      }
+      if (list[0] === undefined) fail("Error", `clear${name}(undefined) not allowed. Use clear${name}() instead`);
+      const timer = timers.get(list[0] as number);
+      if (timer) clock.clearTimeout(timer.clockId);
+      timers.delete(list[0] as number);
+    };
+  functions(global, {
+    setTimeout: (callback: unknown, ms?: unknown, ...list: unknown[]) => startTimer(callback, ms, list, false),
+    setInterval: (callback: unknown, ms?: unknown, ...list: unknown[]) => startTimer(callback, ms, list, true),
+    clearTimeout: clearTimer("Timeout"),
+    clearInterval: clearTimer("Interval"),
+    changeInterval(id: number, ms: unknown) {
+      const timer = timers.get(id);
+      if (!timer) return fail("Error", "Unknown Interval");
+      timer.interval = intervalOf(ms);
+      timer.due = clock.now() + timer.interval;
+      clock.clearTimeout(timer.clockId);
+      schedule(id, timer);
+    },
+  });
+
+  // ---- Pins
+  const Pin: any = native((value: unknown) => pinObject(pinNumber(value)));
+  const pinList: object[] = [];
+  const pinObject = (number: number): object => pinList[number] ?? fail("Error", "Invalid pin");
+  /** What digitalWrite and the others take for a pin: a Pin, its name or its number. */
+  const pinNumber = (value: unknown): number => {
+    const known = pinObjects.number(value);
+    if (known !== undefined) return known;
+    const match = typeof value === "string" ? /^D?(\d+)$/.exec(value) : undefined;
+    const number = match ? Number(match[1]) : value;
+    return typeof number === "number" && Number.isInteger(number) && number >= 0 && number < PIN_COUNT
+      ? number
+      : fail("Error", "Invalid pin");
+  };
+  const self = (value: unknown): number => pinObjects.number(value) ?? fail("TypeError", "Pin expected");
+  functions(Pin.prototype, {
+    toString(this: object) {
+      return `D${self(this)}`;
+    },
+    valueOf(this: object) {
+      return self(this);
+    },
+    read(this: object) {
+      return pins.read(self(this)) === 1;
+    },
+    write(this: object, value: unknown) {
+      pins.write(self(this), value);
+    },
+    set(this: object) {
+      pins.write(self(this), 1);
+    },
+    reset(this: object) {
+      pins.write(self(this), 0);
+    },
+    toggle(this: object) {
+      return pins.toggle(self(this));
+    },
+    mode(this: object, mode?: any) {
+      pins.mode(self(this), mode);
+    },
+    getMode(this: object) {
+      return pins.getMode(self(this));
+    },
+    pulse(this: object, value: unknown, time: any) {
+      pins.pulse(self(this), value, time);
+    },
+    analog(this: object) {
+      return pins.analogRead(self(this));
+    },
+    pwm(this: object, value: number, settings?: any) {
+      pins.analogWrite(self(this), value, settings);
+    },
+    getInfo(this: object) {
+      return toRealm(pins.getInfo(self(this)));
+    },
+    writeAtTime: () => notModelled("Pin.writeAtTime"),
+  });
+  method(global, "Pin", Pin);
+  for (let number = 0; number < PIN_COUNT; number++) {
+    const pin = Object.create(Pin.prototype) as object;
+    pinObjects.add(pin, number);
+    pinList.push(pin);
+    method(global, `D${number}`, pin);
+  }
+  method(global, "BTN1", pinList[0]);
+  const isList = (value: unknown): value is unknown[] => Array.isArray(value);
+  functions(global, {
+    digitalWrite(pin: unknown, value: any) {
+      if (!isList(pin)) return pins.write(pinNumber(pin), value);
+      // The last pin of the list gets the lowest bit.
+      for (let i = 0; i < pin.length; i++) pins.write(pinNumber(pin[i]), (Number(value) >> (pin.length - 1 - i)) & 1);
+    },
+    digitalRead(pin: unknown) {
+      if (!isList(pin)) return pins.read(pinNumber(pin));
+      return pin.reduce((bits: number, item) => bits * 2 + pins.read(pinNumber(item)), 0);
+    },
+    digitalPulse: (pin: unknown, value: unknown, time: any) => pins.pulse(pinNumber(pin), value, time),
+    pinMode: (pin: unknown, mode?: any, automatic?: boolean) => pins.mode(pinNumber(pin), mode, automatic),
+    getPinMode: (pin: unknown) => pins.getMode(pinNumber(pin)),
+    analogWrite: (pin: unknown, value: number, settings?: any) => pins.analogWrite(pinNumber(pin), value, settings),
+    analogRead: (pin: unknown) => pins.analogRead(pinNumber(pin)),
+    setWatch(callback: unknown, pin: unknown, settings?: any) {
+      if (typeof callback !== "function" && typeof callback !== "string") return fail("Error", "Function or String not supplied!");
+      const listener = (event: WatchEvent) => call(callback, [{ ...event }].map((item) => toRealmEvent(item)));
+      return pins.setWatch(listener, pinNumber(pin), settings);
+    },
+    clearWatch(...list: unknown[]) {
+      if (list.length === 0) return pins.clearAllWatches();
+      if (list[0] === undefined) return fail("Error", "clearWatch(undefined) not allowed. Use clearWatch() instead");
+      return pins.clearWatch(list[0] as number);
+    },
+  });
+  const toRealmEvent = (event: WatchEvent): unknown => {
+    const copy = newObject();
+    copy.state = event.state;
+    copy.lastTime = event.lastTime;
+    copy.time = event.time;
+    copy.pin = typeof event.pin === "number" ? pinList[event.pin] : event.pin;
+    return copy;
+  };
+
+  // ---- Serial1, the console's device
+  const Serial1 = newObject();
+  let received = "";
+  functions(Serial1, {
+    write: (...list: unknown[]) => device.write(list.map(bytes).join("")),
+    print: (value: unknown) => device.write(str(value)),
+    println: (value: unknown) => device.write(`${str(value)}\r\n`),
+    setConsole: () => device.setDevice("Serial1"),
+    available: () => received.length,
+    read(count?: number) {
+      const piece = count === undefined ? received : received.slice(0, count);
+      received = received.slice(piece.length);
+      return piece;
+    },
+    flush: () => undefined,
+    setup: () => notModelled("Serial1.setup"),
+    unsetup: () => notModelled("Serial1.unsetup"),
+    inject: () => notModelled("Serial1.inject"),
+    find: () => notModelled("Serial1.find"),
+    pipe: () => notModelled("Serial1.pipe"),
+  });
+  method(global, "Serial1", Serial1);
+  const bytes = (value: unknown): string => {
+    if (typeof value === "string") return value;
+    if (typeof value === "number") return String.fromCharCode(value & 0xff);
+    if (isList(value) || library.isBuffer(value)) return Array.from(viewOf(value), (item) => bytes(item)).join("");
+    return str(value);
+  };
+  const viewOf = (value: any): ArrayLike<unknown> =>
+    isList(value) ? value : ArrayBuffer.isView(value) ? (value as unknown as ArrayLike<unknown>) : new Uint8Array(value);
+
+  // ---- E
+  const E = newObject();
+  const flags = newObject();
+  functions(E, {
+    getConsole: () => device.device(),
+    setConsole(target: unknown, settings?: { force?: boolean }) {
+      if (target !== null && target !== undefined && target !== Serial1)
+        return fail("Error", "E.setConsole: only Serial1 and null are modelled by the simulated board");
+      if (!settings?.force && (target === null || target === undefined)) return device.setDevice("Serial1");
+      device.setDevice(target === Serial1 ? "Serial1" : null);
+    },
+    toString: (...list: unknown[]) => list.map(bytes).join(""),
+    toFlatString: (...list: unknown[]) => list.map(bytes).join(""),
+    toArrayBuffer: (value: unknown) => library.arrayBuffer(bytes(value)),
+    toUint8Array: (...list: unknown[]) => library.uint8Array(list.map(bytes).join("")),
+    asUTF8: (value: unknown) => str(value),
+    fromUTF8: (value: unknown) => str(value),
+    isUTF8: () => false,
+    getSizeOf: (value: unknown, depth?: number) =>
+      depth === undefined || depth === 0 ? options.sizeOf(value) : notModelled("E.getSizeOf with a depth"),
+    clip: (value: number, min: number, max: number) => Math.min(Math.max(value, min), max),
+    reboot: () => options.restart("reboot"),
+    getFlags: () => flags,
+    setFlags: (values: object) => void Object.assign(flags, values),
+    getErrorFlags: () => library.newArray([]),
+    CRC32: (value: unknown) => crc32(bytes(value)),
+    hwRand: () => randomInt(0, 2 ** 32) - 2 ** 31,
+    lookupNoCase(haystack: Record<string, unknown>, needle: unknown, returnKey?: boolean) {
+      const wanted = str(needle).toLowerCase();
+      const key = Object.keys(haystack).find((name) => name.toLowerCase() === wanted);
+      return key === undefined ? undefined : returnKey ? key : haystack[key];
+    },
+  });
+  for (const name of ["deepSleep", "unsafeFlash", "unsyncFiles", "pretokenise", "onErrorSave", "onErrorFlash"]) flags[name] = 0;
+  for (const name of UNMODELLED_E) method(E, name, native(() => notModelled(`E.${name}`)));
+  method(global, "E", E);
+
+  // ---- process
+  const process = newObject();
+  functions(process, {
+    memory(collect?: unknown) {
+      const copy = newObject();
+      for (const [name, value] of Object.entries(options.memory(collect !== false))) copy[name] = value;
+      return copy;
+    },
+  });
+  const environment = () => {
+    const env = newObject();
+    env.VERSION = VERSION;
+    env.GIT_COMMIT = "simulated";
+    env.BOARD = "ESP32";
+    env.RAM = 524288;
+    env.FLASH = 0;
+    env.STORAGE = options.storage.state().totalBytes;
+    env.SERIAL = "240ac400-0001";
+    env.CONSOLE = device.device();
+    env.MODULES = MODULES;
+    env.EXPTR = 0;
+    return env;
+  };
+  library.define(process, "env", { get: native(environment), enumerable: false, configurable: true });
+  library.define(process, "version", { get: native(() => VERSION), enumerable: false, configurable: true });
+  method(global, "process", process);
+
+  // ---- url
+  const url = newObject();
+  functions(url, {
+    parse(value: unknown, parseQuery?: unknown) {
+      const text = str(value);
+      const result = newObject();
+      const [, protocol, rest = ""] = /^(?:([^/]*:)\/\/)?([\s\S]*)$/.exec(text)!;
+      if (protocol) result.protocol = protocol;
+      const slash = rest.indexOf("/");
+      const address = slash < 0 ? rest : rest.slice(0, slash);
+      const path = slash < 0 ? "/" : rest.slice(slash);
+      const port = protocol ? /:(\d+)$/.exec(address) : null;
+      const question = path.indexOf("?");
+      const query = question < 0 ? null : path.slice(question + 1);
+      result.method = "GET";
+      result.host = port ? address.slice(0, port.index) : address;
+      result.path = path;
+      result.pathname = question < 0 ? path : path.slice(0, question);
+      result.search = question < 0 ? null : path.slice(question);
+      result.port = port ? Number(port[1]) : null;
+      result.query = query;
+      if (parseQuery && query !== null) {
+        result.query = newObject();
+        for (const pair of query.split("&")) {
+          const equals = pair.indexOf("=");
+          const decode = (part: string) => global.decodeURIComponent(part.replace(/\+/g, " "));
+          result.query[decode(equals < 0 ? pair : pair.slice(0, equals))] = equals < 0 ? "" : decode(pair.slice(equals + 1));
+        }
+      }
+      return result;
+    },
+  });
+  method(global, "url", url);
+
+  // ---- Modules
+  const builtIn: Record<string, object> = {};
+  const storageApi = options.storage.api as any;
+  const Storage = newObject();
+  mount(storageApi, Storage);
+  const storageText = (data: unknown): unknown => {
+    if (typeof data !== "object" || data === null || isList(data) || library.isBuffer(data)) return data;
+    return library.format(data, { json: true });
+  };
+  functions(Storage, {
+    write: (name: unknown, data: unknown, offset?: number, size?: number) => storageApi.write(name, storageText(data), offset, size),
+    writeJSON: (name: unknown, data: unknown) => storageApi.write(name, library.format(data, { json: true })),
+    list(pattern?: any, filter?: any) {
+      return toRealm(storageApi.list(hostPattern(pattern), filter));
+    },
+    hash: (pattern?: any) => storageApi.hash(hostPattern(pattern)),
+  });
+  /** Storage matches names with `name.match(pattern)`: lets the realm's own expressions do it. */
+  const hostPattern = (pattern: any): any =>
+    pattern === undefined ? undefined : { [Symbol.match]: (name: string) => (typeof pattern === "string" ? (name.includes(pattern) ? [] : null) : pattern.exec(name) ?? null) };
+  builtIn.Storage = Storage;
+  builtIn.Wifi = mount(options.wifi.api, newObject());
+  builtIn.http = mount(options.http.api, newObject());
+
+  const modules = newObject();
+  functions(global, {
+    require(name: unknown) {
+      if (typeof name !== "string") return fail("TypeError", `Expecting module name as a string, got ${library.typeName(name)}`);
+      if (Object.hasOwn(modules, name)) return modules[name];
+      if (Object.hasOwn(builtIn, name)) return (modules[name] = builtIn[name]);
+      if (MODULES.split(",").includes(name) && !MODELLED_MODULES.includes(name)) return notModelled(`require("${name}")`);
+      const code = options.storage.api.read(name);
+      if (code === undefined) return fail("Error", `Module "${name}" not found`);
+      const module = newObject();
+      module.exports = newObject();
+      realm.compileModule(code, "module").call(module.exports, module.exports, module);
+      modules[name] = module.exports;
+      return module.exports;
+    },
+    reset: () => options.restart("reset"),
+    load(file?: unknown) {
+      if (file !== undefined) return notModelled("load(file)");
+      return options.restart("load");
+    },
+  });
+  const Modules = newObject();
+  functions(Modules, {
+    getCached: () => library.newArray(Object.keys(modules)),
+    removeCached(name: unknown) {
+      delete modules[str(name)];
+    },
+    removeAllCached() {
+      for (const name of Object.keys(modules)) delete modules[name];
+    },
+    addCached(name: unknown, code: unknown) {
+      const module = newObject();
+      module.exports = newObject();
+      if (typeof code === "function") Reflect.apply(code, module.exports, []);
+      else realm.compileModule(str(code), "module").call(module.exports, module.exports, module);
+      modules[str(name)] = module.exports;
+    },
+  });
+  method(global, "Modules", Modules);
+
+  for (const name of UNMODELLED) {
+    if (name in global) continue;
+    library.define(global, name, { get: native(() => notModelled(name)), set: replaceable(name), enumerable: false, configurable: true });
+  }
+  /** A program may define a global of its own by such a name. */
+  function replaceable(name: string): (value: unknown) => void {
+    return native((value: unknown) => library.define(global, name, { value, writable: true, enumerable: true, configurable: true }));
+  }
+  for (const [name, value] of Object.entries({ HIGH: 1, LOW: 0 })) method(global, name, value);
+
+  return {
+    stop() {
+      for (const timer of timers.values()) clock.clearTimeout(timer.clockId);
+      timers.clear();
+    },
+    roots: () => [...[...timers.values()].flatMap((timer) => [timer.callback, timer.list]), modules],
+    timers: () => timers.size,
+    serialData(data) {
+      if (library.listeners(Serial1, "data").length) library.emit(Serial1, "data", [data]);
+      else received += data;
+    },
+  };
+};

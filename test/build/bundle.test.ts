@@ -1,0 +1,270 @@
+import { originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
+import { spawnSync } from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import vm from "node:vm";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { formatProblem } from "../../esbuild.check.mjs";
+import { buildBundle } from "../../esbuild.config.mjs";
+import { encodeSource, wireSchema } from "../../esbuild.tools.mjs";
+
+let folder: string;
+beforeEach(() => {
+  folder = fs.mkdtempSync(path.join(os.tmpdir(), "build-"));
+});
+afterEach(() => fs.rmSync(folder, { recursive: true }));
+
+const write = (files: Record<string, string>) => {
+  for (const [name, text] of Object.entries(files)) {
+    fs.mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
+    fs.writeFileSync(path.join(folder, name), text);
+  }
+};
+
+/** Builds the files given, with `main.ts` as the entry and `tools/` as the tools. */
+const build = (files: Record<string, string>, options = {}) => {
+  write({ "tools/.keep": "", ...files });
+  return buildBundle({
+    entry: path.join(folder, "main.ts"),
+    toolsDir: path.join(folder, "tools"),
+    outfile: path.join(folder, "dist/agent.js"),
+    ...options,
+  });
+};
+
+/** A tool file's text. */
+const tool = (name: string, parts: Record<string, string> = {}) => {
+  const all: Record<string, string> = {
+    name: JSON.stringify(name),
+    description: '"Does it."',
+    parameters: '{ type: "object", properties: {} }',
+    execute: '() => "done"',
+    ...parts,
+  };
+  const body = Object.entries(all).filter(([, value]) => value).map(([key, value]) => `  ${key}: ${value},`);
+  return `export default {\n${body.join("\n")}\n};\n`;
+};
+
+const LOAD = 'import { loadTool, toolNames } from "tools:all";\nglobal.result = { loadTool, names: toolNames() };\n';
+
+const run = (code: string): any => {
+  const global: any = {};
+  vm.runInNewContext(code, { global, print: (text: string) => (global.printed = text) });
+  return global;
+};
+
+const lines = (problems: any[]) => problems.map((p) => formatProblem(p).replace(/^.*\/(?=[^/]*:\d)/, ""));
+
+describe("bundle", () => {
+  it("is one ASCII script with the board's own require", async () => {
+    const { code, problems } = await build({ "main.ts": 'print(require("Storage").list());' });
+    expect(problems).toEqual([]);
+    expect(code).toBe('(()=>{print(require("Storage").list());})();');
+    expect(fs.readFileSync(path.join(folder, "dist/agent.js"), "utf8")).toBe(code);
+  });
+
+  it("writes text beyond ASCII as its UTF-8 bytes, and bytes as they are", async () => {
+    const main = 'print("é… \\u20ac \\u{1F600} \\ud83d\\ude00 " + `ü${"ß"}` + "\\xFF\\x80");';
+    const { code, problems } = await build({ "main.ts": main });
+    expect(problems).toEqual([]);
+    expect(/^[\x00-\x7f]*$/.test(code)).toBe(true);
+    const bytes = Buffer.from(run(code).printed, "latin1");
+    expect(bytes.subarray(0, -2).toString("utf8")).toBe("é… € 😀 😀 üß");
+    expect([...bytes.subarray(-2)]).toEqual([0xff, 0x80]);
+  });
+
+  it("refuses names and regular expressions beyond ASCII", async () => {
+    const { problems } = await build({ "main.ts": "const é = 1;\nprint(é, /[é]/.test('x'));\nglobal.ü = 1;" });
+    expect(lines(problems).join("\n")).toMatch(/main\.ts:2:\d+ regular expression/);
+    expect(problems.length).toBeGreaterThan(1);
+  });
+
+  it("fails with the TypeScript line on syntax esbuild will not lower", async () => {
+    const main = "print(1);\nexport function f(a = 1) {\n  return a;\n}\nf();";
+    const { problems, code } = await build({ "main.ts": main });
+    expect(code).toBe("");
+    expect(lines(problems)[0]).toMatch(/^main\.ts:2:\d+ default arguments/);
+  });
+
+  it("fails with the TypeScript line on what only the finished bundle shows", async () => {
+    const { problems } = await build({
+      "main.ts": 'import { twice } from "./room";\nprint(twice(2));\n',
+      "room.ts": "export function twice(n: number): number {\n  return Math.trunc(n) * 2;\n}\n",
+    });
+    expect(lines(problems)).toEqual([
+      "room.ts:2:10 the board has no `Math.trunc` — use Math.floor for positive numbers, or | 0",
+    ]);
+    expect(fs.existsSync(path.join(folder, "dist"))).toBe(false);
+  });
+
+  it("names a variable as the source does", async () => {
+    const main = "print(start());\nconst ready = 1;\nfunction start() {\n  return ready;\n}\n";
+    const { problems } = await build({ "main.ts": main });
+    expect(lines(problems).join("\n")).toContain("`ready` is used before it is defined");
+  });
+
+  it("fails over the size budget and says what is largest", async () => {
+    const { problems, sizes } = await build({ "main.ts": 'print("0123456789");' }, { budget: 20 });
+    expect(problems[0].message).toMatch(/of 20$/);
+    expect(problems[0].hint).toContain("main.ts");
+    expect(sizes.reduce((sum, s) => sum + s.bytes, 0)).toBe('(()=>{print("0123456789");})();'.length);
+  });
+
+  it("writes nothing with write: false", async () => {
+    await build({ "main.ts": "print(1);" }, { write: false });
+    expect(fs.existsSync(path.join(folder, "dist"))).toBe(false);
+  });
+
+  it("has no source map comment, and a map that leads to the line", async () => {
+    const { code, map } = await build({ "main.ts": '// é\nprint("é");\n\nprint("here");' });
+    expect(code).not.toContain("sourceMappingURL");
+    const at = originalPositionFor(new TraceMap(map), { line: 1, column: code.indexOf('print("here")') });
+    expect(at).toMatchObject({ source: expect.stringMatching(/main\.ts$/), line: 4, column: 0 });
+  });
+});
+
+describe("tools", () => {
+  it("collects every file, in order of file name, with JSON texts", async () => {
+    const { code, problems } = await build({
+      "main.ts": LOAD,
+      "tools/b.ts": tool("second", {
+        description: '"Grüße, " + "and \\"more\\"."',
+        parameters:
+          '{ type: "object", properties: { a: { type: "double" }, type: { type: "array" } }, required: ["a"] }',
+      }),
+      "tools/a.ts": tool("first", { repeatable: "true" }),
+      "tools/note.d.ts": "export {};",
+    });
+    expect(problems).toEqual([]);
+    const { loadTool, names } = run(code).result;
+    expect(names).toBe("first,second");
+    expect(loadTool(0)).toMatchObject({ name: "first", description: '"Does it."', repeatable: true });
+    const second = loadTool(1);
+    expect(JSON.parse(Buffer.from(second.description, "latin1").toString("utf8"))).toBe('Grüße, and "more".');
+    expect(JSON.parse(second.parameters)).toEqual({
+      type: "object",
+      properties: { a: { type: "number" }, type: { type: "array" } },
+      required: ["a"],
+    });
+    expect(second.execute()).toBe("done");
+    expect(loadTool(2)).toBeUndefined();
+  });
+
+  it("runs a file's own code anew at each load", async () => {
+    const { code } = await build({
+      "main.ts": LOAD,
+      "tools/count.ts": `let count = 0;\n${tool("count", { execute: "() => String(++count)" })}`,
+    });
+    const { loadTool } = run(code).result;
+    const one = loadTool(0);
+    expect([one.execute(), one.execute(), loadTool(0).execute()]).toEqual(["1", "2", "1"]);
+  });
+
+  it("takes a const, satisfies, types and exports of a file", async () => {
+    const { code, problems } = await build({
+      "main.ts": LOAD,
+      "tools/a.ts": `interface T { name: string }\nexport const LIMIT: number = 3;\nconst t: T & any = ${tool("a", {
+        execute: "() => String(LIMIT)",
+      }).slice("export default ".length)}export default t;\n`,
+      "tools/b.ts": tool("b").replace("};", "} satisfies object;"),
+    });
+    expect(problems).toEqual([]);
+    const { loadTool } = run(code).result;
+    expect([loadTool(0).execute(), loadTool(1).execute()]).toEqual(["3", "done"]);
+  });
+
+  it("imports once what tools share, and tells apart what has one name twice", async () => {
+    const { code, problems } = await build({
+      "main.ts": LOAD,
+      "room/x.ts": 'export const word = "x"; export const other = "o";',
+      "room/y.ts": 'export const word = "y";',
+      "tools/a.ts": `import { word } from "../room/x";\n${tool("a", { execute: "() => word" })}`,
+      "tools/b.ts": `import { word } from "../room/y";\n${tool("b", { execute: "() => ({ word }).word + word" })}`,
+      "tools/c.ts":
+        'import { word, other as index } from "../room/x";\n' + tool("c", { execute: "() => word + index" }),
+    });
+    expect(problems).toEqual([]);
+    const { loadTool } = run(code).result;
+    expect([0, 1, 2].map((i) => loadTool(i).execute())).toEqual(["x", "yy", "xo"]);
+  });
+
+  it("leads back to the tool's line, also where the check refuses it", async () => {
+    const { problems } = await build({
+      "main.ts": LOAD,
+      "tools/a.ts": tool("a"),
+      "tools/b.ts": `// ü\n${tool("b", { description: '"ü"', execute: "(args: any) => args.text.trimStart()" })}`,
+    });
+    expect(lines(problems)).toEqual(["b.ts:6:37 the board has no method `trimStart` — use trim, or a loop"]);
+  });
+
+  it.each([
+    ["no default export", "export const a = 1;\n", /^t\.ts:1:1 a tool file needs/],
+    ["no object literal", "export default 1;\n", /^t\.ts:1:1 the default export must be an object/],
+    ["no name", tool("t", { name: "" }), /^t\.ts:1:16 the tool has no name/],
+    ["an empty name", tool("t", { name: '""' }), /^t\.ts:2:3 the tool has no name/],
+    ["a bad name", tool("t", { name: '"a b"' }), /^t\.ts:2:3 the name "a b" must be/],
+    ["a long name", tool("a".repeat(64)), /^t\.ts:2:3 the name/],
+    ["no description", tool("t", { description: "" }), /^t\.ts:1:16 t has no description/],
+    ["an empty description", tool("t", { description: '" "' }), /^t\.ts:3:3 t has no description/],
+    ["a long description", tool("t", { description: '"é".repeat(201)' }), /^t\.ts:3:3 .* 402 bytes: at most 400/],
+    ["no parameters", tool("t", { parameters: "" }), /^t\.ts:1:16 the parameters of t must be/],
+    ["no execute", tool("t", { execute: "" }), /^t\.ts:1:16 t has no function execute/],
+    [
+      "a parameter of unknown type",
+      tool("t", { parameters: '{ type: "object", properties: { a: { type: "float" } } }' }),
+      /^t\.ts:4:3 parameter a of t has the type "float": use one of string, number/,
+    ],
+    [
+      "required without property",
+      tool("t", { parameters: '{ type: "object", properties: {}, required: ["a"] }' }),
+      /^t\.ts:4:3 t requires a, which is none of its properties/,
+    ],
+    ["a file that cannot be run", `throw new Error("boom");\n${tool("t")}`, /^t\.ts:1:1 .*boom/],
+    ["a file that cannot be read", "export default {", /^t\.ts:1:\d+ /],
+  ])("refuses %s", async (_what, text, expected) => {
+    const { problems } = await build({ "main.ts": LOAD, "tools/t.ts": text });
+    expect(lines(problems)[0]).toMatch(expected);
+  });
+
+  it("refuses two tools of one name, and names both files", async () => {
+    const { problems } = await build({ "main.ts": LOAD, "tools/a.ts": tool("same"), "tools/b.ts": tool("same") });
+    expect(lines(problems)[0]).toMatch(/^b\.ts:2:3 two tools are called "same": a\.ts has it too/);
+  });
+
+  it("works without any tool", async () => {
+    const { code, problems } = await build({ "main.ts": LOAD });
+    expect(problems).toEqual([]);
+    expect(run(code).result.names).toBe("");
+  });
+});
+
+it("wireSchema turns double into number at every depth, and keeps a parameter called type", () => {
+  const schema = (type: string) => ({
+    type: "object",
+    properties: { type: { type }, list: { type: "array", items: { type } } },
+  });
+  expect(wireSchema(schema("double"))).toEqual(schema("number"));
+});
+
+it("encodeSource leaves comments, names and escapes of bytes alone", () => {
+  expect(encodeSource("a.ts", "// é\nf('\\x80\\n');")).toMatchObject({ map: null });
+  expect(encodeSource("a.ts", "f('é\\n\\\\u00e9');").code).toBe("f('\\xC3\\xA9\\n\\\\u00e9');");
+});
+
+it("the script fails with exit code 1 and readable lines, and prints sizes", () => {
+  for (const name of ["esbuild.config.mjs", "esbuild.check.mjs", "esbuild.tools.mjs"]) {
+    fs.copyFileSync(name, path.join(folder, name));
+  }
+  fs.symlinkSync(path.resolve("node_modules"), path.join(folder, "node_modules"));
+  const script = () => spawnSync(process.execPath, ["esbuild.config.mjs"], { cwd: folder, encoding: "utf8" });
+  write({ "tools/a.ts": tool("a"), "firmware/room/x.ts": "export const x = 1;" });
+  write({ "firmware/main.ts": 'import { x } from "./room/x";\nprint(x);\nprint([1].flat());\n' });
+  const failed = script();
+  expect(failed.status).toBe(1);
+  expect(failed.stderr).toContain("firmware/main.ts:3:11 the board has no method `flat` — use concat or a loop");
+  write({ "firmware/main.ts": 'import { x } from "./room/x";\nprint(x);\n' });
+  const passed = script();
+  expect(passed.status).toBe(0);
+  expect(passed.stdout).toMatch(/\d+ {2}firmware\/main\.ts\n[^]*\d+ {2}dist\/agent\.js, of 40000 bytes\n$/);
+});

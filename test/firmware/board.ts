@@ -1,0 +1,154 @@
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+import { toolsPlugin } from "../../esbuild.tools.mjs";
+import type * as Caller from "../../firmware/caller";
+import type * as Config from "../../firmware/config";
+import type * as History from "../../firmware/history";
+import type * as Loop from "../../firmware/loop";
+import type * as Openai from "../../firmware/provider/openai";
+import type * as Registry from "../../firmware/registry";
+import type * as Reply from "../../firmware/reply";
+import type * as Request from "../../firmware/request";
+import type * as Sse from "../../firmware/sse";
+import type * as Text from "../../firmware/text";
+import { createManualClock } from "../../host-sim/clock";
+import { boardJson } from "./board-json";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+
+type Firmware = typeof Caller &
+  typeof Config &
+  typeof History &
+  typeof Loop &
+  typeof Openai &
+  typeof Registry &
+  typeof Reply &
+  typeof Request &
+  typeof Sse &
+  typeof Text;
+
+// One script with free globals, built as the bundle is: the board's JSON, typed arrays and timers are handed in, and
+// those of Node, which the test runner itself needs, stay what they are.
+const names = "caller config history loop provider/openai registry reply request sse text".split(" ");
+const script = (
+  await build({
+    stdin: { contents: names.map((name) => `export * from "./firmware/${name}";`).join("\n"), resolveDir: root },
+    bundle: true,
+    write: false,
+    format: "cjs",
+    platform: "neutral",
+    external: ["Storage", "http"],
+    plugins: [toolsPlugin({ toolsDir: `${root}tools` })],
+  })
+).outputFiles[0]!.text;
+
+/** On the board `set` takes a string and copies its bytes. */
+class BoardBytes extends Uint8Array {
+  override set(source: any, offset?: number): void {
+    super.set(typeof source === "string" ? Buffer.from(source, "latin1") : source, offset);
+  }
+}
+
+/** One HTTP request of the firmware, answered by the test. */
+export interface SeenRequest {
+  options: any;
+  /** The connection is closed, by the board or by the test. */
+  closed: boolean;
+  head(status: number, headers?: Record<string, string>): void;
+  data(piece: string): void;
+  /** The connection ends. As on the board, a reset after the headers looks the same. */
+  end(): void;
+}
+
+/** The firmware's rooms on a board of its own: nothing is shared with another one. */
+export function bootFirmware() {
+  const clock = createManualClock();
+  const files: Record<string, string> = {};
+  const requests: SeenRequest[] = [];
+  let freeBytes = 100_000;
+
+  const storage = {
+    read: (name: string) => files[name],
+    getFree: () => freeBytes,
+    write(name: string, piece: string, at = 0, size = 0) {
+      files[name] = (at ? files[name]!.slice(0, at) : "") + piece;
+      return files[name]!.length <= (size || Infinity);
+    },
+  };
+  const http = {
+    request(options: any, onResponse: (response: any) => void) {
+      const listeners: Record<string, (value?: any) => void> = {};
+      const on = (event: string, listener: () => void) => (listeners[event] = listener);
+      const request = { on, write: () => false, end() {}, clsNow: false };
+      let ended = false;
+      requests.push({
+        options,
+        get closed() {
+          return ended || request.clsNow;
+        },
+        head: (status, headers = {}) => onResponse({ statusCode: String(status), headers, on }),
+        data: (piece) => listeners.data?.(piece),
+        end() {
+          ended = true;
+          listeners.close?.();
+        },
+      });
+      return request;
+    },
+  };
+  // The board has one kind of id for both.
+  function setInterval(fn: () => void, ms: number): { id: number } {
+    const timer = { id: 0 };
+    const again = () => {
+      timer.id = clock.setTimeout(again, ms);
+      fn();
+    };
+    timer.id = clock.setTimeout(again, ms);
+    return timer;
+  }
+
+  const module = { exports: {} as Firmware };
+  const globals = {
+    module,
+    JSON: boardJson,
+    Uint8Array: BoardBytes,
+    E: { toString: (bytes: Uint8Array) => Buffer.from(bytes).toString("latin1") },
+    require(name: string) {
+      if (name === "Storage") return storage;
+      if (name === "http") return http;
+      throw new Error(`Module "${name}" not found`);
+    },
+    url: {
+      parse(text: string) {
+        const url = new URL(text);
+        return { protocol: url.protocol, host: url.hostname, port: url.port, path: url.pathname };
+      },
+    },
+    getTime: () => clock.now() / 1000,
+    setTimeout: clock.setTimeout,
+    clearTimeout: clock.clearTimeout,
+    setInterval,
+    clearInterval: (timer: { id: number }) => clock.clearTimeout(timer.id),
+  };
+  new Function(...Object.keys(globals), script)(...Object.values(globals));
+  return {
+    ...module.exports,
+    clock,
+    /** Files of the board's Storage, bytes as characters. */
+    files,
+    requests,
+    setFree(bytes: number) {
+      freeBytes = bytes;
+    },
+  };
+}
+
+/** Whether a byte string is UTF-8. */
+export function isUtf8(bytes: string): boolean {
+  try {
+    new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(bytes, "latin1"));
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,277 @@
+import { describe, expect, it } from "vitest";
+import { createRealm, Interrupt } from "../../host-sim/realm";
+
+const makeRealm = (options: { stackBytes?: number } = {}) => {
+  const uncaught: string[] = [];
+  const realm = createRealm({ onUncaught: (_error, text) => uncaught.push(text), ...options });
+  const printed: unknown[] = [];
+  realm.global.p = (value: unknown) => printed.push(value);
+  return {
+    realm,
+    printed,
+    uncaught,
+    /** Value of the last statement; the event queue runs before it returns. */
+    run(code: string): any {
+      let result: any;
+      let failure: unknown;
+      realm.enter(() => {
+        try {
+          result = realm.evaluate(code);
+        } catch (error) {
+          failure = error;
+        }
+      });
+      if (failure) throw failure;
+      return result;
+    },
+  };
+};
+
+const evaluate = (code: string): any => makeRealm().run(code);
+
+const failure = (code: string): { type: string; message: string; stack: string } => {
+  const { run } = makeRealm();
+  try {
+    run(code);
+  } catch (error) {
+    return error as { type: string; message: string; stack: string };
+  }
+  throw new Error(`${code} did not fail`);
+};
+
+describe("language", () => {
+  it("does not hoist functions", () => {
+    expect(failure("f();function f(){}")).toMatchObject({ type: "ReferenceError", message: '"f" is not defined' });
+    expect(evaluate("function g(){return 1} g()")).toBe(1);
+  });
+
+  it("lets a name used above its declaration mean the outer one", () => {
+    expect(evaluate("var x=1;function f(){var seen=x;var x=2;return seen+x}f()")).toBe(3);
+    expect(evaluate("function f(){x=5;var x;return x} f()")).toBeUndefined();
+  });
+
+  it("finds a function declared later once it has run over it", () => {
+    expect(evaluate("function f(){function a(){return b()}function b(){return 7}return a()} f()")).toBe(7);
+  });
+
+  it("shares the variable of a loop between closures", () => {
+    expect(evaluate("var f=[];for(let i=0;i<3;i++)f.push(()=>i);f.map(g=>g()).join()")).toBe("3,3,3");
+    expect(evaluate("var f=[];for(let k in {a:1,b:2})f.push(()=>k);f.map(g=>g()).join()")).toBe("b,b");
+  });
+
+  it("puts class fields on the prototype", () => {
+    expect(evaluate("class A{list=[]} var a=new A(),b=new A();a.list.push(1);b.list.length")).toBe(1);
+  });
+
+  it("runs classes with one level of extends and does not inherit statics", () => {
+    expect(evaluate("class A{constructor(x){this.x=x}m(){return 1}}class B extends A{constructor(){super(4)}m(){return super.m()+this.x}}new B().m()")).toBe(5);
+    expect(evaluate("class A{static s(){}}class B extends A{} typeof B.s")).toBe("undefined");
+  });
+
+  it("overflows where the board does: three levels of super, and deep recursion", () => {
+    const deep = "class A{m(){}}class B extends A{m(){super.m()}}class C extends B{m(){super.m()}}new C().m()";
+    expect(() => makeRealm().run(deep)).toThrow(Interrupt);
+    const { run } = makeRealm();
+    run("function f(n){return n?1+f(n-1):0}");
+    expect(run("f(20)")).toBe(20);
+    expect(() => run("f(40)")).toThrow("Too much recursion");
+  });
+
+  it("does not let the program catch an overflow", () => {
+    const { realm, printed, uncaught } = makeRealm();
+    realm.enter(() => void realm.evaluate("function f(){f()} try{f()}catch(e){p('caught')}p('after')"));
+    expect(printed).toEqual([]);
+    expect(uncaught.join("")).toBe("Uncaught Error: Too much recursion - the stack is about to overflow\nExecution Interrupted\n");
+  });
+
+  it("gives the stack back after calls, returns and caught errors", () => {
+    const { run } = makeRealm();
+    run("function g(){throw 1}function f(){for(var i=0;i<100;i++){try{g()}catch(e){}}return 1}");
+    expect(run("var n=0;for(var i=0;i<100;i++)n+=f();n")).toBe(100);
+  });
+
+  it.each([
+    ["function f(a=1){}", "SyntaxError"],
+    ["[...[1]]", "SyntaxError"],
+    ["var {a}={a:1}", "ReferenceError"],
+    ["({a:1})?.a", "SyntaxError"],
+    ["2**3", "SyntaxError"],
+    ["var a;a??=1", "SyntaxError"],
+    ["({['k']:1})", "SyntaxError"],
+    ["(async()=>1)()", "ReferenceError"],
+    ["function* g(){}", "SyntaxError"],
+    ["x:for(;;){break x}", "ReferenceError"],
+    ["class A{#x=1}", "SyntaxError"],
+    ["String.raw`a`", "SyntaxError"],
+    ["switch(1){default:p(1);case 2:p(2)}", "SyntaxError"],
+    ["`${'}'}`", "SyntaxError"],
+    ["if(1)/a/.test('a')", "SyntaxError"],
+    ["/[/]/", "SyntaxError"],
+    ["1n", "SyntaxError"],
+    ["var é=1", "SyntaxError"],
+    ["var x=", "SyntaxError"],
+  ])("cannot run %s", (code, type) => {
+    expect(failure(code).type).toBe(type);
+  });
+
+  it("runs what stands before a construct it cannot parse", () => {
+    const { realm, printed } = makeRealm();
+    realm.enter(() => void realm.evaluate("p('before');p([...[1]]);p('after')"));
+    expect(printed).toEqual(["before"]);
+  });
+
+  it("gives eval the scope it stands in, and Function the global one", () => {
+    expect(evaluate("function f(){var z=4;return eval('z+0.5+\"\"')} f()")).toBe("4.5");
+    expect(evaluate("eval('var q=3;q');global.q")).toBe(3);
+    expect(evaluate("new Function('a','b','return a+b')(1,2.25)+''")).toBe("3.25");
+  });
+
+  it("makes arguments an array and gives arrows none", () => {
+    expect(evaluate("(function(){return Array.isArray(arguments)&&arguments.map(x=>x*2).join()})(1,2)")).toBe("2,4");
+    expect(evaluate("(function(){return (()=>typeof arguments[0])()})(5)")).toBe("undefined");
+  });
+
+  it("cuts identifiers at 63 characters", () => {
+    const name = "a".repeat(64);
+    expect(evaluate(`var o={};o.${name}=1;o['${name}']`)).toBeUndefined();
+    expect(evaluate(`var ${name}=2;${"a".repeat(63)}`)).toBe(2);
+  });
+
+  it("keeps constants of the program constant and lets getters on the global object work as bare words", () => {
+    expect(failure("const k=1;k=2")).toMatchObject({ type: "TypeError", message: "Assignment to a constant" });
+    expect(evaluate("var n=0;Object.defineProperty(global,'word',{get:function(){n++;return n}});word;word")).toBe(2);
+  });
+
+  it("runs no getter for a member expression that is a statement", () => {
+    expect(evaluate("var n=0,o={get x(){n++}};o.x;n")).toBe(0);
+  });
+});
+
+describe("bytes", () => {
+  it("cuts every character above 0xFF to a byte", () => {
+    expect(evaluate('"\\u20ac"')).toBe("\xac");
+    expect(evaluate("`\\u20ac`")).toBe("\xac");
+    expect(evaluate("String.fromCharCode(0x20ac)")).toBe("\xac");
+    expect(evaluate('JSON.parse(\'"\\\\u20ac"\')')).toBe("\xac");
+    expect(evaluate('"\u20ac"')).toBe("\xac");
+    expect(evaluate('new Function("return \\"\\\\u20ac\\"")()')).toBe("\xac");
+    expect(evaluate('atob("4oKs")')).toBe("\xe2\x82\xac");
+  });
+
+  it("lets UTF-8 bytes through", () => {
+    expect(evaluate('"\xc3\xa9".length')).toBe(2);
+    expect(evaluate('JSON.parse("\\"\xc3\xa9\\"")')).toBe("\xc3\xa9");
+    expect(evaluate('JSON.stringify("\xe9")')).toBe('"\\u00E9"');
+  });
+});
+
+describe("numbers", () => {
+  it.each([
+    ["1/3+''", "0.33333333333"],
+    ["''+(0.1+0.2)", "0.3"],
+    ["`${1e21}`", "10e+20"],
+    ["[1.5,1e-7].join()", "1.5,1e-7"],
+    ["1.0.toFixed(2)", "1.00"],
+    ["(1e21).toFixed(1)", "1000000000000000000000.0"],
+    ["1/-0+''", "Infinity"],
+    ["''+Math.round(-2.5)", "-3"],
+    ["JSON.stringify(JSON.parse('12345678901234567890'))", "-6101065172474983424"],
+    ["''+Number(' 12 ')", "NaN"],
+    ["99999999.9999+''", "99999999.99990001320"],
+  ])("%s is %s", (code, wanted) => {
+    expect(evaluate(code)).toBe(wanted);
+  });
+});
+
+describe("library", () => {
+  it("lacks what the interpreter lacks", () => {
+    const missing = "Map Set WeakMap WeakSet Symbol Proxy Reflect URL TextEncoder queueMicrotask structuredClone BigInt Intl encodeURI escape fetch Buffer";
+    for (const name of missing.split(" ")) expect(evaluate(`typeof ${name}`), name).toBe("undefined");
+    for (const code of [
+      "Promise.prototype.finally", "Promise.race", "Object.freeze", "Object.is", "Object.hasOwn", "Array.from", "Array.of", "[].flat", "[].at",
+      "[].lastIndexOf", "''.at", "''.trimStart", "''.matchAll", "''.localeCompare", "Number.isInteger", "Math.trunc", "Math.hypot", "(1).toPrecision",
+    ]) expect(evaluate(`typeof ${code}`), code).toBe("undefined");
+    expect(failure("[1].flat()").message).toBe('Function "flat" not found!');
+  });
+
+  it("has errors without name and without a common class", () => {
+    expect(evaluate("new TypeError('x') instanceof Error")).toBe(false);
+    expect(evaluate("typeof new Error('x').name")).toBe("undefined");
+    expect(evaluate("var r;try{null.x}catch(e){r=e.type+'|'+e.message+'|'+e}r")).toBe(
+      "Error|Can't read property 'x' of null|Error: Can't read property 'x' of null",
+    );
+    expect(evaluate("var r;try{zz}catch(e){r=e instanceof ReferenceError}r")).toBe(true);
+  });
+
+  it("parses JSON as leniently, and refuses it in the same words", () => {
+    expect(evaluate("JSON.stringify(JSON.parse(\"{'a':[1,2,],} trailing\"))")).toBe('{"a":[1,2]}');
+    expect(evaluate("JSON.parse('0x10')")).toBe(16);
+    expect(evaluate("JSON.parse('-')")).toBeUndefined();
+    expect(evaluate("JSON.stringify(JSON.parse('{\"__proto__\":1,\"b\":2}'))")).toBe('{"b":2}');
+    expect(failure("JSON.parse('')").message).toBe("Expecting valid value, got EOF");
+    expect(failure("JSON.parse('[1,2')").message).toBe("Got EOF expected ','");
+    expect(failure("JSON.parse('<html>')").message).toBe("Expecting valid value, got '<'");
+  });
+
+  it("writes JSON without getters and functions, and survives a cycle", () => {
+    expect(evaluate("JSON.stringify({get a(){return 1},b(){},c:undefined,d:[undefined]})")).toBe('{"d":[null]}');
+    expect(evaluate("var o={};o.o=o;JSON.stringify(o)")).toBe('{"o": ... }');
+    expect(evaluate("JSON.stringify(new Uint8Array([1,2]))")).toBe("[1,2]");
+    expect(evaluate("JSON.stringify(undefined)")).toBe("null");
+  });
+
+  it("knows only the interpreter's regular expressions", () => {
+    expect(evaluate("JSON.stringify('data: x'.match(/^data: ?(.*)$/))")).toBe("null");
+    expect(evaluate("JSON.stringify('a\\r\\nb'.split(/\\r?\\n/))")).toBe('["a\\r\\nb"]');
+    expect(evaluate("/a.b/.test('a\\nb')")).toBe(true);
+    expect(evaluate("'aXbX'.replace(/X/g,'-')+'k=v'.match(/(\\w+)=(\\w+)/)[2]")).toBe("a-b-v");
+  });
+
+  it("settles promises from the event queue, after what runs", () => {
+    const { run, printed } = makeRealm();
+    run("Promise.resolve(1).then(p);new Promise(function(r){r(2)}).then(p).then(function(){p(3)});p(0)");
+    expect(printed).toEqual([0, 1, 2, 3]);
+  });
+
+  it("reports a rejection nobody handles", () => {
+    const { run, uncaught } = makeRealm();
+    run("Promise.reject(new Error('unh'))");
+    expect(uncaught[0]).toContain("Uncaught Error: Unhandled promise rejection: Error: unh\n");
+  });
+
+  it("queues emitted events", () => {
+    const { run, printed } = makeRealm();
+    run("var o={};o.on('x',function(v){p(v)});o.emit('x',1);p(0)");
+    expect(printed).toEqual([0, 1]);
+  });
+
+  it("limits apply to 256 arguments", () => {
+    expect(failure("Math.max.apply(null,new Array(257))").message).toContain("too big");
+  });
+
+  it("takes text in Uint8Array.set, byte for byte", () => {
+    expect(evaluate("var a=new Uint8Array(4);a.set('\xe9b',1);a.join()")).toBe("0,233,98,0");
+  });
+
+  it("shows a function's own text", () => {
+    expect(evaluate("function f(a, b) {return a+b} f.toString()")).toBe("function (a,b) {return a+b}");
+    expect(evaluate("(x=>x.name+1).toString()")).toBe("function (x) {return x.name+1}");
+  });
+});
+
+describe("errors", () => {
+  it("names the place in the text the board has", () => {
+    expect(failure("function foo() {\n  bar();\n}\nfoo()").stack).toBe("    at foo (:1:1)\nbar();\n^\n    at REPL (:4:5)\nfoo()\n    ^\n");
+    expect(failure("null.x").stack).toBe("    at REPL (:1:5)\nnull.x\n    ^\n");
+  });
+
+  it("goes on after an error in one event", () => {
+    const { run, printed, uncaught, realm } = makeRealm();
+    realm.enter(() => {
+      realm.queue(() => run("nofn()"));
+      realm.queue(() => run("p(1)"));
+    });
+    expect(uncaught[0]).toContain('ReferenceError: "nofn" is not defined');
+    expect(printed).toEqual([1]);
+  });
+});

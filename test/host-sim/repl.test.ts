@@ -1,0 +1,226 @@
+import { describe, expect, it } from "vitest";
+import { createBoard } from "../../host-sim/board";
+import { createManualClock } from "../../host-sim/clock";
+import { openBrackets } from "../../host-sim/repl";
+
+const connect = () => {
+  const clock = createManualClock();
+  const board = createBoard({ clock });
+  let output = "";
+  board.console.onData((bytes) => {
+    output += bytes;
+  });
+  board.boot();
+  output = "";
+  return {
+    clock,
+    board,
+    /** What the console shows for these bytes. */
+    type(bytes: string): string {
+      output = "";
+      board.console.write(bytes);
+      return output;
+    },
+    take(): string {
+      const text = output;
+      output = "";
+      return text;
+    },
+  };
+};
+
+describe("line editor", () => {
+  it("shows banner and prompt at power-up", () => {
+    const board = createBoard({ clock: createManualClock() });
+    let output = "";
+    board.console.onData((bytes) => {
+      output += bytes;
+    });
+    board.boot();
+    expect(output).toContain("espruino.com");
+    expect(output.endsWith("http://espruino.com/Donate\r\n\r\n>")).toBe(true);
+  });
+
+  it("echoes, prints the value and prompts again", () => {
+    expect(connect().type("1+1\n")).toBe("1+1\r\n=2\r\n>");
+  });
+
+  it("takes CR LF as one line end", () => {
+    expect(connect().type("1+1\r\n")).toBe("1+1\r\n=2\r\n>");
+  });
+
+  it("goes on while brackets are open", () => {
+    const { type } = connect();
+    expect(type("function f(a){\n")).toBe("function f(a){\r\n:");
+    expect(type("return a+1}\n")).toBe("return a+1}\r\n=function (a) { ... }\r\n>");
+    expect(type("f(2)\n")).toBe("f(2)\r\n=3\r\n>");
+  });
+
+  it("erases with backspace and delete", () => {
+    expect(connect().type("12\x7f\b3\n")).toBe("12\b \b\b \b3\r\n=3\r\n>");
+  });
+
+  it("clears the line on Ctrl-C", () => {
+    const { type } = connect();
+    expect(type("ab\x03")).toBe("ab\x1b[D\x1b[D\r\x1b[J>");
+    expect(type("1\n")).toBe("1\r\n=1\r\n>");
+  });
+
+  it("leaves a continued line on Ctrl-C", () => {
+    const { type } = connect();
+    type("f(\n");
+    type("\x03");
+    expect(type("2\n")).toBe("2\r\n=2\r\n>");
+  });
+
+  it("answers the enquiry on an empty line", () => {
+    expect(connect().type("\x05")).toBe("Espruino 2v29 ESP32\r\n");
+  });
+
+  it("does not echo a line that begins with DLE, nor print its value", () => {
+    const { type } = connect();
+    expect(type("\x10print(1);5\n")).toBe("1\r\n>");
+    expect(type("3\n")).toBe("3\r\n=3\r\n>");
+  });
+
+  it("brings back earlier lines", () => {
+    const { type } = connect();
+    type("1+1\n");
+    type("2+2\n");
+    expect(type("\x1b[A\x1b[A\n")).toContain("1+1\r\n=2\r\n>");
+  });
+
+  it("edits inside the line", () => {
+    const { type } = connect();
+    type("13\x1b[D2");
+    type("\x1b[C");
+    expect(type("\n")).toContain("=123\r\n>");
+  });
+
+  it("puts the line away for what is printed meanwhile, and shows it again", () => {
+    const { type, clock, take } = connect();
+    type("\x10setTimeout(function(){print('tick')},5)\n");
+    type("xy");
+    clock.advance(10);
+    expect(take()).toBe("xy\x1b[D\x1b[D\r\x1b[Jtick\r\n>xy");
+  });
+});
+
+describe("openBrackets", () => {
+  it.each([
+    ["f(", 1],
+    ["f({[", 3],
+    ["')'", 0],
+    ['"(', 0],
+    ["`(", 1000],
+    ["/* (", 1000],
+    ["// (", 0],
+    ["a)", -1],
+    ["/[(]/.test(x)", 0],
+    ["a/(b", 1],
+    ['"\\""+(', 1],
+  ])("%s: %i", (line, depth) => {
+    expect(openBrackets(line)).toBe(depth);
+  });
+});
+
+describe("values", () => {
+  it.each([
+    ["({b:1,c:'x',d:[1,2,{e:1}]})", '{ b: 1, \r\n  c: "x", \r\n  d: [ 1, 2, \r\n    { e: 1 }\r\n   ]\r\n }'],
+    ["[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]", "[ 1, 2, 3, 4, 5,  ... 12, 13, 14, 15, 16 ]"],
+    ["'x'.repeat(70)", `"${"x".repeat(27)}" ... "${"x".repeat(27)}"`],
+    ["new Uint8Array(5)", "new Uint8Array(5)"],
+    ["new Uint8Array([1,2])", "new Uint8Array([1, 2])"],
+    ["new Error('x')", "Error: Error: x"],
+    ["Promise.resolve(1)", "Promise: { state: 0 }"],
+    ["function f(a){}", "function (a) {}"],
+    ["print", "function () { [native code] }"],
+    ["D2", "D2"],
+    ["Serial1", "Serial1"],
+    ["({})", "{  }"],
+    ["undefined", "undefined"],
+  ])("%s", (code, wanted) => {
+    expect(connect().type(`${code}\n`)).toBe(`${code}\r\n=${wanted}\r\n>`);
+  });
+
+  it("prints objects with print as the board does", () => {
+    expect(connect().type("\x10print({a:1.5,b:[1,'x']},'s',null,1/3)\n")).toBe(
+      '{ "a": 1.5, \r\n  "b": [ 1, \r\n    "x"\r\n   ]\r\n } s null 0.33333333333\r\n>',
+    );
+  });
+});
+
+describe("errors", () => {
+  it("prints Uncaught, the source and a caret", () => {
+    expect(connect().type("null.x\n")).toBe(
+      "null.x\r\nUncaught Error: Can't read property 'x' of null\r\n    at REPL (:1:5)\r\nnull.x\r\n    ^\r\n>",
+    );
+  });
+
+  it("prints thrown values", () => {
+    expect(connect().type("throw 5\n")).toBe("throw 5\r\nUncaught 5\r\n>");
+  });
+
+  it("prints errors of timers between prompts", () => {
+    const { type, clock, take } = connect();
+    type("\x10setTimeout(function(){zz()},5)\n");
+    clock.advance(10);
+    expect(take()).toBe('\r\x1b[JUncaught ReferenceError: "zz" is not defined\r\n    at :1:1\r\nzz()\r\n^\r\n>');
+  });
+
+  it("hands uncaught errors to the program when it asked for them", () => {
+    const { type, clock, take } = connect();
+    type("\x10process.on('uncaughtException',function(e){print('mine',e.message)})\n");
+    type("\x10setTimeout(function(){throw new Error('q')},5)\n");
+    take();
+    clock.advance(10);
+    expect(take()).toBe("\r\x1b[Jmine q\r\n>");
+  });
+});
+
+describe("console device", () => {
+  const chat = "E.setConsole(null,{force:true});Serial1.on('data',function(d){Serial1.write(JSON.stringify(d))})\n";
+
+  it("hands what is typed to Serial1 in pieces while there is no console", () => {
+    const { type } = connect();
+    expect(type(chat)).toBe(`${chat.trimEnd()}\r\n-> null\r\n`);
+    expect(type("hello\n")).toBe('"h""ello\\n"');
+    expect(type("x")).toBe('"x"');
+    expect(type("\x03\x04")).toBe('"\\u0003""\\u0004"');
+  });
+
+  it("prints nothing and shows no errors until the console is back", () => {
+    const { type, clock, take } = connect();
+    type("\x10setTimeout(function(){print('lost');Serial1.write('raw\\n')},5);setTimeout(function(){zz()},6)\n");
+    type("\x10setTimeout(function(){E.setConsole(Serial1,{force:true});print('back')},9);E.setConsole(null,{force:true})\n");
+    take();
+    clock.advance(20);
+    expect(take()).toBe("raw\n<- null\r\nback\r\n>");
+    expect(type("E.getConsole()\n")).toBe('E.getConsole()\r\n="Serial1"\r\n>');
+  });
+
+  it("gives the rest of a line typed at once to the program", () => {
+    const { type } = connect();
+    expect(type(`${chat}hi`)).toContain('-> null\r\n"h""i"');
+  });
+});
+
+describe("bare words", () => {
+  it("runs a getter, and what it returned where it is called", () => {
+    const { type } = connect();
+    type("\x10Object.defineProperty(global,'init',{get:function(){print('run');return function(){return 6}}})\n");
+    expect(type("init\n")).toBe("init\r\nrun\r\n=function () { ... }\r\n>");
+    expect(type("init()\n")).toBe("init()\r\nrun\r\n=6\r\n>");
+  });
+});
+
+describe("uploads", () => {
+  it("writes a file line by line as the command line tool does", () => {
+    const { type, board } = connect();
+    expect(type("\n").endsWith(">")).toBe(true);
+    expect(type('\x10print("<","<<",JSON.stringify(process.env.BOARD),">>",">")\n')).toContain('< << "ESP32" >> >\r\n');
+    type('\x10require("Storage").write("app","print(",0,9)\n');
+    type('\x10require("Storage").write("app","42)",6)\n');
+    expect(board.storage.api.read("app")).toBe("print(42)");
+  });
+});

@@ -1,0 +1,23 @@
+import { setting } from "../firmware/config";
+import type { Tool } from "../firmware/types";
+
+const getFunctionList: Tool = {
+  name: "get_function_list",
+  description:
+    "List the tools of this agent. Use it when asked what you can do, or which functions or tools there are. Returns " +
+    "every tool's name and what it is for.",
+  parameters: { type: "object", properties: {} },
+  execute(_args, context) {
+    let names = "";
+    let lines = "";
+    context.eachTool(function (name, description) {
+      const end = description.indexOf(". ");
+      names += (names && ", ") + name;
+      lines += (lines && "\n") + name + ": " + (end < 0 ? description : description.substr(0, end));
+    });
+    // Where not all of it fits into a result, names of all say more than sentences of some.
+    return lines.length > setting("toolResultBytes") ? names : lines;
+  },
+};
+
+export default getFunctionList;
