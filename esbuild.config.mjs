@@ -25,6 +25,16 @@ export const SIZE_BUDGET = 40_000;
  */
 const REQUIRE = "$equire";
 
+/**
+ * Property names that nobody outside the bundle sees: esbuild makes them short. A name of up to four characters is one
+ * variable on the board, a longer one two, in every object that has it. No name of an event, a setting, a tool or of
+ * Espruino's own library may stand here.
+ */
+const INTERNAL_PROPERTIES =
+  "abort append between broken compose count failure feed first flush frame fresh history idleMs lastCallId lost " +
+  "onData onDone onHead page problem readArguments rollback show shown sizes thought toolBytes tools totalMs " +
+  "unread used withTools";
+
 /** @typedef {import("./esbuild.check.mjs").Problem} Problem */
 /** @typedef {{ room: string, bytes: number }} RoomSize */
 
@@ -49,6 +59,7 @@ export async function buildBundle(options = {}) {
       write: false,
       bundle: true,
       minify: true,
+      mangleProps: new RegExp(`^(${INTERNAL_PROPERTIES.split(" ").join("|")})$`),
       // No function around it: `require` gives the file a scope already, and each function costs three variables more in a
       // scope within a scope.
       format: "cjs",

@@ -1,7 +1,7 @@
 /** The board's console in a terminal, in a pipe, or for one question. */
 import type { Board } from "../host-sim/board";
 import type { AgentEvent } from "../firmware/types";
-import { boardLiteral, createPlainOutput, decodeValue } from "./text";
+import { boardLiteral, createPlainOutput, decodeValue, fromBytes } from "./text";
 
 export interface Input extends NodeJS.ReadableStream {
   isTTY?: boolean;
@@ -22,8 +22,11 @@ export interface Watch {
   onEvent(listener: (event: AgentEvent) => void): void;
 }
 
-/** Milliseconds of the board's clock. A command typed as a bare word runs a millisecond after its line. */
-const settleMs = 20;
+/**
+ * Milliseconds of the board's clock within which a typed line has begun what it does: a bare word or a run starts a
+ * millisecond later, from the board's idle loop.
+ */
+const settleMs = 50;
 
 /** Follows the AgentEvents of a board. Events arrive as plain data with Unicode text. */
 export function watchAgent(board: Board): Watch {
@@ -168,8 +171,8 @@ export function askOnce(board: Board, watch: Watch, text: string): Promise<Outco
     });
     // \x10: no echo and no prompt for this line.
     board.console.write(`\x10ask(${boardLiteral(text)})\n`);
-    setImmediate(() => {
-      if (!watch.isBusy()) end({ failure: `the board did not start a run:\n${printed.trim()}` });
-    });
+    board.clock.setTimeout(() => {
+      if (!watch.isBusy()) end({ failure: `the board did not start a run:\n${fromBytes(printed).trim()}` });
+    }, settleMs);
   });
 }

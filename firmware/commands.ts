@@ -113,20 +113,16 @@ function run(name: string, value: any): any {
 //
 // To print an object, the interpreter gets every global in turn, looking for the name of its class. Commands must not
 // run then: it comes by the first word before the others.
-export function word(name: string): (value?: any) => any {
-  if (name === "agent_commands") looking = true;
-  const bare = setTimeout(
-    looking
-      ? function () {
-          looking = false;
-        }
-      : function () {
-          run(name, undefined);
-        },
-    1
-  );
+export function word(name: string): ((value?: any) => any) | undefined {
+  if (looking) return undefined;
+  looking = name === "agent_commands";
+  const bare = setTimeout(function () {
+    if (looking) looking = false;
+    else run(name, undefined);
+  }, 1);
   return function (value: any) {
-    if (name !== "agent_commands") clearTimeout(bare);
+    clearTimeout(bare);
+    looking = false;
     return run(name, value);
   };
 }

@@ -59,7 +59,7 @@ export function editHistory(h: History, trim: number, provider: Provider): Histo
     for (let i = 0; i < h.sizes.length; i++) {
       const size = h.sizes[i] >> 3;
       if (i > first && (h.sizes[i] & 7) === RESULT) {
-        const json = "," + provider.message(SHORT_RESULT, readHistory(h, from + 1, size - 1));
+        const json = "," + provider.compose(SHORT_RESULT, readHistory(h, from + 1, size - 1));
         h.sizes[i] = size * 8 + SHORT_RESULT;
         if (json.length < size) {
           h.bytes.set(json, from);

@@ -45,7 +45,7 @@ export function ask(session: Session, text: any): Promise<RunResult> {
   else
     try {
       open(session);
-      json = provider.message(USER, text.trim());
+      json = provider.compose(USER, text.trim());
       const most = session.history!.bytes.length >> 1;
       if (json.length > most)
         problem = "the prompt has " + json.length + " bytes, at most " + most + " fit: shorten it or raise historyBytes";

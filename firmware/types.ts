@@ -135,14 +135,14 @@ export interface History {
 
 /**
  * A provider is a pure dialect: it writes requests and messages as text and reads events. It does no I/O. The history
- * holds what `message` gave. Few functions, since each that is alive costs a dozen variables.
+ * holds what `compose` gave. Few functions, since each that is alive costs a dozen variables.
  */
 export interface Provider {
   /**
    * A message as wire JSON. By kind (history.ts): USER and ANSWER of `text`; CALLS, an assistant message of `text` and
    * `calls`; RESULT of `text` for `calls[0]`; SHORT_RESULT, the message `text` with its content cut to a marker.
    */
-  message(kind: number, text: string, calls?: ToolCall[], isError?: boolean): string;
+  compose(kind: number, text: string, calls?: ToolCall[], isError?: boolean): string;
   /** What stands around the messages and tools of a request. */
   frame(options: RequestOptions): RequestFrame;
   /** One tool, a comma before it unless it is the first. */

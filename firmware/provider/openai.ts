@@ -6,7 +6,7 @@ import type { Provider } from "../types";
 // https://platform.openai.com/docs/api-reference/chat
 export function createOpenai(): Provider {
   return {
-    message: function (kind, text, calls, isError) {
+    compose: function (kind, text, calls, isError) {
       if (kind === SHORT_RESULT) return text.substr(0, text.indexOf(',"content":')) + ',"content":"(shortened to save memory)"}';
       if (kind === RESULT)
         return '{"role":"tool","tool_call_id":' + wireText(calls![0].id) + ',"content":' + wireText((isError ? "Error: " : "") + text) + "}";

@@ -1,6 +1,7 @@
-import { ResultOf } from "./fill";
+import { ResultOf } from "./draft";
 import { isStopWord, tokenize } from "./language";
-import { forceStep, makePlan, type Memory, type Plan, type Step } from "./plan";
+import type { Step } from "./calculate";
+import { forceStep, makePlan, type Memory, type Plan } from "./plan";
 import { profileTools } from "./profile";
 import type { ChatMessage, ChatRequest } from "./protocol";
 import { introduce, isErrorResult, numberIn, tellAbilities, tellOutcome, textIn, type Outcome } from "./sentence";

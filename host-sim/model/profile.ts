@@ -124,6 +124,14 @@ export function meetsName(profile: ToolProfile, word: string): boolean {
   return meetsExactly(profile.nameStems, word) || [...groupsOf(word)].some((group) => profile.nameGroups.has(group));
 }
 
+/** Whether a token means what the tool's name is about, not only what it does: the user in `create_user`. */
+export function meetsSubject(profile: ToolProfile, token: Token): boolean {
+  const subjects = new Set([...profile.nameStems].filter((s) => !actionStems.has(s)));
+  const word = token.kind === "word" ? token.stem : stem(token.kind === "email" ? "mail" : token.kind);
+  const groups = groupsOf(word);
+  return meetsExactly(subjects, word) || [...groupsOfAll(subjects)].some((group) => groups.has(group));
+}
+
 const deeds = "write create delete send set restart play translate remind".split(" ");
 
 /** Whether a verb asks for a deed that the tool does not do: `delete` never means a tool that writes. */

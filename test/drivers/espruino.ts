@@ -239,9 +239,9 @@ async function drive(
       await board.query("0");
     },
     async beforeChat() {
-      // Given anew each time: the agent takes every listener off when it leaves the chat.
+      // The agent may have taken every listener off when it left the chat, or only its own.
       const forward = `function(d){if(d==${literal(CTRL_D_STAND_IN)})USB.emit("data","\\x04")}`;
-      await board.query(`USB.on("data",${forward})`);
+      await board.query(`(USB.removeAllListeners("data"),USB.on("data",${forward}))`);
     },
     memory: () => board.query<Memory>("process.memory()"),
     async file(name) {

@@ -52,6 +52,10 @@ class BoardBytes extends Uint8Array {
 /** One HTTP request of the firmware, answered by the test. */
 export interface SeenRequest {
   options: any;
+  /** What the firmware sent so far. */
+  body: string;
+  /** Lets the firmware send the whole body: the socket drains. */
+  receive(): void;
   /** The connection is closed, by the board or by the test. */
   closed: boolean;
   head(status: number, headers?: Record<string, string>): void;
@@ -79,10 +83,29 @@ export function bootFirmware() {
     request(options: any, onResponse: (response: any) => void) {
       const listeners: Record<string, (value?: any) => void> = {};
       const on = (event: string, listener: () => void) => (listeners[event] = listener);
-      const request = { on, write: () => false, end() {}, clsNow: false };
+      let sent = false;
       let ended = false;
-      requests.push({
+      const request = {
+        on,
+        write(piece: string) {
+          seen.body += piece;
+          return false;
+        },
+        end() {
+          sent = true;
+        },
+        clsNow: false,
+      };
+      const seen: SeenRequest = {
         options,
+        body: "",
+        receive() {
+          clock.advance(1);
+          for (let pieces = 0; !sent && !seen.closed; pieces++) {
+            if (pieces > 1000) throw new Error("the request does not end");
+            listeners.drain!();
+          }
+        },
         get closed() {
           return ended || request.clsNow;
         },
@@ -92,7 +115,8 @@ export function bootFirmware() {
           ended = true;
           listeners.close?.();
         },
-      });
+      };
+      requests.push(seen);
       return request;
     },
   };
@@ -111,6 +135,8 @@ export function bootFirmware() {
   const globals = {
     module,
     JSON: boardJson,
+    // Jitter of nothing: waits are the same in each run.
+    Math: Object.assign(Object.create(Math), { random: () => 0.5 }),
     Uint8Array: BoardBytes,
     E: { toString: (bytes: Uint8Array) => Buffer.from(bytes).toString("latin1") },
     require(name: string) {
@@ -125,7 +151,7 @@ export function bootFirmware() {
       },
     },
     getTime: () => clock.now() / 1000,
-    setTimeout: clock.setTimeout,
+    setTimeout: (fn: (...args: any[]) => void, ms: number, ...args: any[]) => clock.setTimeout(() => fn(...args), ms),
     clearTimeout: clock.clearTimeout,
     setInterval,
     clearInterval: (timer: { id: number }) => clock.clearTimeout(timer.id),
@@ -134,6 +160,8 @@ export function bootFirmware() {
   return {
     ...module.exports,
     clock,
+    /** An empty history of that many bytes. */
+    createHistory: (bytes: number) => ({ bytes: new BoardBytes(bytes), used: 0, sizes: [] as number[] }),
     /** Files of the board's Storage, bytes as characters. */
     files,
     requests,

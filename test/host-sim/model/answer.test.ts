@@ -152,11 +152,19 @@ describe("the board's tools", () => {
     ["please switch off the lamp on gpio 4", [call("gpio_write", { pin: 4, value: 0 })]],
     ["Could you set D5 high?", [call("gpio_write", { pin: 5, value: 1 })]],
     ["schalte die LED an D2 ein", [call("gpio_write", { pin: 2, value: 1 })]],
+    ["light up pin 13", [call("gpio_write", { pin: 13, value: 1 })]],
+    ["it's on D2, can you turn the light on please", [call("gpio_write", { pin: 2, value: 1 })]],
+    ["put pin 2 low and then read it", [call("gpio_write", { pin: 2, value: 0 }), call("gpio_read", { pin: 2 })]],
+    [
+      "1. turn on D2\n2. turn off D4",
+      [call("gpio_write", { pin: 2, value: 1 }), call("gpio_write", { pin: 4, value: 0 })],
+    ],
     ["is pin 4 on?", [call("gpio_read", { pin: 4 })]],
     ["what is the analog value of pin 34", [call("adc_read", { pin: 34 })]],
     ["read the voltage on GPIO 35", [call("adc_read", { pin: 35 })]],
     ["set pin 4 to 30 percent", [call("pwm_write", { pin: 4, duty_percent: 30 })]],
     ["dim the LED on pin 2 to ten percent", [call("pwm_write", { pin: 2, duty_percent: 10 })]],
+    ["set the motor on pin 14 to full speed", [call("pwm_write", { pin: 14, duty_percent: 100 })]],
     ["half brightness on pin 2", [call("pwm_write", { pin: 2, duty_percent: 50 })]],
     ["pwm on pin 4 with 2 kHz and 25%", [call("pwm_write", { pin: 4, frequency_hz: 2000, duty_percent: 25 })]],
     ["what is 21 times 2", [call("mul", { a: 21, b: 2 })]],
@@ -167,16 +175,25 @@ describe("the board's tools", () => {
     ["what is -3 plus 5", [call("add", { a: -3, b: 5 })]],
     ["subtract 3 from 10", [call("add", { a: 10, b: -3 })]],
     ["what is the remainder of 17 divided by 5", [call("mod", { a: 17, b: 5 })]],
+    ["what is 8 squared", [call("mul", { a: 8, b: 8 })]],
+    ["calculate 100 minus 58", [call("add", { a: 100, b: -58 })]],
+    ["is 4 more than 19?", [call("compare", { a: 4, b: 19 })]],
     ["17 mod 5", [call("mod", { a: 17, b: 5 })]],
     ["is 3 bigger than 7", [call("compare", { a: 3, b: 7 })]],
     ["which is larger, 3 or 7?", [call("compare", { a: 3, b: 7 })]],
     ["which files are on the board?", [call("tree")]],
+    ["show me all files", [call("tree")]],
     ["welche Dateien gibt es?", [call("tree")]],
     ["read main.js", [call("read_file", { path: "main.js" })]],
     ["what is in /lib/a.txt?", [call("read_file", { path: "/lib/a.txt" })]],
     ["show the first 10 rows of main.js", [call("read_file", { path: "main.js", rows: 10 })]],
     ["read 5 rows of main.js starting at row 20", [call("read_file", { path: "main.js", rows: 5, start_row: 20 })]],
     ['write "hello" to notes.txt', [call("edit_file", { path: "notes.txt", text: "hello" })]],
+    [
+      "make a new file b.txt containing foo bar",
+      [call("edit_file", { path: "b.txt", text: "foo bar", mode: "create" })],
+    ],
+    ["count the words: the cat sat on the mat", [call("word_count", { text: "the cat sat on the mat" })]],
     ['append "more" to notes.txt', [call("edit_file", { path: "notes.txt", text: "more", mode: "append" })]],
     [
       'replace "a" with "b" in main.js',
@@ -253,6 +270,9 @@ describe("the board's tools", () => {
     expect(talk.say("and now off").calls).toEqual([call("gpio_write", { pin: 2, value: 0 })]);
     expect(talk.say("turn it on again").calls).toEqual([call("gpio_write", { pin: 2, value: 1 })]);
     expect(talk.say("now D4 too").calls).toEqual([call("gpio_write", { pin: 4, value: 1 })]);
+    expect(talk.say("and pin 5?").calls).toEqual([call("gpio_read", { pin: 5 })]);
+    talk.say("set pin 4 to 30 percent");
+    expect(talk.say("now to 60").calls).toEqual([call("pwm_write", { pin: 4, duty_percent: 60 })]);
     talk.say("what is 6 times 7");
     expect(talk.say("multiply that by 2").calls).toEqual([call("mul", { a: 42, b: 2 })]);
   });
@@ -322,6 +342,64 @@ describe("tools of other people", () => {
     expect(talk('{"city":"Berlin","temperature":17}')).toBe("get_weather says: city Berlin, temperature 17.");
     expect(talk('{"error":"no such city"}')).toBe("get_weather failed: no such city.");
     expect(talk("")).toContain("nothing back");
+  });
+});
+
+describe("more tools of other people", () => {
+  const spec = (name: string, description: string, properties: object, required: string[] = []): SpecOfTool => {
+    return { name, description, parameters: object(properties, required) };
+  };
+  const text = { type: "string" };
+  const currency = { type: "string", enum: ["USD", "EUR", "GBP"] };
+  const byte = { type: "integer", minimum: 0, maximum: 255 };
+  const tools = [
+    spec("get_time", "Get the current time in a time zone.", { timezone: text }),
+    spec("get_stock_price", "Get the latest price of a stock.", { symbol: text }, ["symbol"]),
+    spec("book_flight", "Book a flight.", { from: text, to: text, date: text, passengers: { type: "integer" } }, [
+      "to",
+    ]),
+    spec("create_user", "Create a user account.", { name: text, age: { type: "integer" }, email: text }, ["name"]),
+    spec("convert_currency", "Convert money.", { amount: { type: "number" }, from: currency, to: currency }, [
+      "amount",
+      "from",
+      "to",
+    ]),
+    spec("roll_dice", "Roll a die.", { sides: { type: "integer", minimum: 2 } }),
+    spec("open_valve", "Open a valve.", { valve: { type: "integer", maximum: 4 }, seconds: { type: "number" } }, [
+      "valve",
+      "seconds",
+    ]),
+    spec("set_color", "Set the colour of the strip.", { red: byte, green: byte, blue: byte }, ["red", "green", "blue"]),
+    spec("sum_list", "Add up a list of numbers.", { numbers: { type: "array", items: { type: "number" } } }, [
+      "numbers",
+    ]),
+    spec("http_get", "Fetch a web page.", { url: text }, ["url"]),
+    spec("reboot", "Restart the device.", {}),
+  ];
+
+  it.each<[string, MadeCall[]]>([
+    ["what time is it?", [call("get_time")]],
+    ["what is the stock price of AAPL", [call("get_stock_price", { symbol: "AAPL" })]],
+    [
+      "book a flight from New York to Paris tomorrow for 2 passengers",
+      [call("book_flight", { from: "New York", to: "Paris", date: "tomorrow", passengers: 2 })],
+    ],
+    [
+      "create a user named Bob aged 30 with email bob@x.com",
+      [call("create_user", { name: "Bob", age: 30, email: "bob@x.com" })],
+    ],
+    ["convert 20 USD to EUR", [call("convert_currency", { amount: 20, from: "USD", to: "EUR" })]],
+    ["how much is 5 EUR in GBP", [call("convert_currency", { amount: 5, from: "EUR", to: "GBP" })]],
+    ["roll a dice with 20 sides", [call("roll_dice", { sides: 20 })]],
+    ["open valve 3 for two minutes", [call("open_valve", { valve: 3, seconds: 120 })]],
+    ["open valve 7 for 5 seconds", []],
+    ["set the color to red 255 green 0 blue 128", [call("set_color", { red: 255, green: 0, blue: 128 })]],
+    ["sum of 4 and 5", [call("sum_list", { numbers: [4, 5] })]],
+    ["fetch https://example.com/a?b=1", [call("http_get", { url: "https://example.com/a?b=1" })]],
+    ["reboot please", [call("reboot")]],
+    ["make it red", []],
+  ])("%s", (prompt, calls) => {
+    expect(createConversation(tools).say(prompt).calls).toEqual(calls);
   });
 });
 

@@ -1,0 +1,320 @@
+import { spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { PassThrough, Readable } from "node:stream";
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import type { Input } from "../../cli/console";
+import { main } from "../../cli/main";
+import { buildBundle } from "../../esbuild.config.mjs";
+
+let bundle: Awaited<ReturnType<typeof buildBundle>>;
+beforeAll(async () => void (bundle = await buildBundle({ write: false }), bundle.code = bundle.code.replace(/\b(return|case|throw|in|of|else|typeof|void|new)(?=["'\/[(!`{-])/g, "$1 ")));
+
+let dir: string;
+beforeEach(() => void (dir = mkdtempSync(path.join(tmpdir(), "start-"))));
+afterEach(() => rmSync(dir, { recursive: true }));
+
+const at = (name: string): string => path.join(dir, name);
+
+interface Started {
+  stdin?: Input | string;
+  env?: Record<string, string>;
+  isTTY?: boolean;
+  signal?: AbortSignal;
+  build?: typeof buildBundle;
+}
+
+/** Runs the program in this process. `output.until` resolves once stdout has shown a text. */
+function launch(args: string[], options: Started = {}) {
+  let out = "";
+  let err = "";
+  let check = (): void => {};
+  const stdin = typeof options.stdin === "object" ? options.stdin : Readable.from([Buffer.from(options.stdin ?? "")]);
+  const exit = main(args, {
+    env: options.env ?? {},
+    stdin: stdin as Input,
+    stdout: {
+      isTTY: options.isTTY,
+      write(data) {
+        out += Buffer.from(data as Uint8Array).toString("latin1");
+        check();
+      },
+    },
+    stderr: { write: (data) => void (err += String(data)) },
+    signal: options.signal ?? new AbortController().signal,
+    build: options.build ?? (async () => bundle),
+  });
+  return {
+    exit,
+    until: (text: string) =>
+      new Promise<void>((resolve) => {
+        check = () => out.includes(text) && resolve();
+        check();
+      }),
+    out: () => Buffer.from(out, "latin1").toString("utf8"),
+    err: () => err,
+  };
+}
+
+async function run(args: string[], options: Started = {}): Promise<{ code: number; out: string; err: string }> {
+  const started = launch(args, options);
+  const code = await started.exit;
+  return { code, out: started.out(), err: started.err() };
+}
+
+function readEvents(): { type: string; [key: string]: unknown }[] {
+  const lines = readFileSync(at("events.jsonl"), "utf8").trimEnd().split("\n");
+  return lines.map((line) => JSON.parse(line));
+}
+
+describe("--ask", () => {
+  it("prints only the answer and exits with 0", async () => {
+    const { code, out, err } = await run(["--ask", "what is 21 times 2"]);
+    expect({ code, out }).toEqual({ code: 0, out: "21 times 2 is 42.\n" });
+    expect(err).toMatch(/^model: offline-stand-in at http:\/\/127\.0\.0\.1:\d+\/v1 .*\n$/);
+  });
+
+  it("writes events and state, with text as UTF-8", async () => {
+    const text = 'how many words are in "Größe „zwei“ 🙂"';
+    const { code, out } = await run(["--ask", text, "--events", at("events.jsonl"), "--state", at("state.json")]);
+    expect(code).toBe(0);
+    expect(out).toContain("3 words");
+    const events = readEvents();
+    expect(events.map((event) => event.type)).toEqual(
+      expect.arrayContaining(["iterationStart", "toolStart", "toolEnd"]),
+    );
+    const start = events.find((event) => event.type === "toolStart")!;
+    expect(JSON.parse(start.arguments as string)).toEqual({ text: "Größe „zwei“ 🙂" });
+    expect(events.at(-1)).toMatchObject({ type: "final", stopReason: "done" });
+    const state = JSON.parse(readFileSync(at("state.json"), "utf8"));
+    expect(Object.keys(state).sort()).toEqual(["files", "memory", "pins", "wifi"]);
+    expect(state.files).toMatchObject({ agent: bundle.code.length, "agent.json": expect.any(Number) });
+  });
+
+  it("exits with 1 and says why on stderr where the server is not there", async () => {
+    writeFileSync(at("config.json"), '{"retries":0}');
+    const env = {
+      AGENT_BASE_URL: "http://127.0.0.1:1/v1",
+      AGENT_API_KEY: "sk-hidden",
+      AGENT_CONFIG: at("config.json"),
+    };
+    const { code, out, err } = await run(["--ask", "hello"], { env });
+    expect({ code, out }).toEqual({ code: 1, out: "" });
+    expect(err).toContain("http://127.0.0.1:1/v1");
+    expect(err.split("\n").length).toBeGreaterThan(2);
+    expect(err).not.toContain("sk-hidden");
+  });
+
+  it("takes a text that looks like an option or a number", async () => {
+    expect((await run(["--ask", "-3 plus 5"])).out).toContain("2");
+    expect((await run(["--ask=007"])).code).toBe(0);
+  });
+
+  it("passes on what the board says about its settings", async () => {
+    writeFileSync(at("config.json"), '{"retries":99,"colour":"red"}');
+    const { code, err } = await run(["--ask", "hello"], { env: { AGENT_CONFIG: at("config.json") } });
+    expect(code).toBe(0);
+    expect(err).toMatch(/agent\.json: .*retries/);
+    expect(err).toContain("colour");
+  });
+});
+
+describe("bad usage exits with 2 and one clear line", () => {
+  it.each<[string, () => string[], RegExp, (() => Record<string, string>)?]>([
+    ["an unknown option", () => ["--nope"], /--nope/],
+    ["an unexpected word", () => ["hello"], /"hello"/],
+    ["--ask without text", () => ["--ask"], /--ask/],
+    ["--ask with an empty text", () => ["--ask", "  "], /--ask/],
+    ["--ask twice", () => ["--ask", "a", "--ask", "b"], /more than once/],
+    ["--events in no folder", () => ["--events", at("none/events")], /--events: .*none.*ENOENT/],
+    ["--state on a folder", () => ["--state", dir], /--state: .*EISDIR/],
+    [
+      "--storage on a file",
+      () => {
+        writeFileSync(at("file"), "");
+        return ["--storage", at("file")];
+      },
+      /--storage: .*file/,
+    ],
+    ["AGENT_CONFIG that is not there", () => [], /AGENT_CONFIG: .*none/, () => ({ AGENT_CONFIG: at("none") })],
+    ["AGENT_BASE_URL that is none", () => [], /AGENT_BASE_URL/, () => ({ AGENT_BASE_URL: "localhost" })],
+  ])("%s", async (_, args, message, env = () => ({})) => {
+    const { code, out, err } = await run(args(), { env: env() });
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toMatch(message);
+    expect(err.trimEnd().split("\n")).toHaveLength(1);
+  });
+});
+
+it("--help and --version", async () => {
+  const help = await run(["--help"]);
+  expect(help.code).toBe(0);
+  for (const word of ["--ask", "--events", "--state", "--storage", "AGENT_BASE_URL"]) expect(help.out).toContain(word);
+  const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  expect(await run(["--version"])).toMatchObject({ code: 0, out: `${version}\n` });
+});
+
+it("exits with 1 and the problems where the bundle cannot be built", async () => {
+  const problem = { message: "no", hint: "yes", file: "tools/x.ts", line: 3, column: 1 };
+  const build = async () => ({ code: "", map: "", sizes: [], problems: [problem] });
+  const { code, err } = await run([], { build });
+  expect(code).toBe(1);
+  expect(err).toContain("tools/x.ts:3");
+});
+
+describe("lines in a pipe", () => {
+  it("are typed one after another, each when the board is idle", async () => {
+    const stdin = "what is 21 times 2\r\nturn on the LED on pin D2\nGrüße";
+    const { code, out } = await run(["--state", at("state.json"), "--events", at("events.jsonl")], { stdin });
+    expect(code).toBe(0);
+    const [first, second, third] = [
+      "you> what is 21 times 2\n",
+      "21 times 2 is 42.",
+      "you> turn on the LED on pin D2\n",
+    ].map((text) => out.indexOf(text));
+    expect(first).toBeGreaterThan(0);
+    expect(second).toBeGreaterThan(first!);
+    expect(third).toBeGreaterThan(second!);
+    expect(out).toContain("Grüße");
+    expect(out).toMatch(/\n\[gpio_write[^\n]*\n/);
+    expect(JSON.parse(readFileSync(at("state.json"), "utf8")).pins.D2).toMatchObject({ mode: "output" });
+    expect(readEvents().filter((event) => event.type === "final")).toHaveLength(3);
+  });
+
+  it("Ctrl-D leaves the chat, a second one the program", async () => {
+    const stdin = "\x04print(6*7)\n\x04print('not reached')\n";
+    const { code, out } = await run([], { stdin });
+    expect(code).toBe(0);
+    expect(out).toContain("\n42\n");
+    expect(out).not.toContain("not reached");
+  });
+
+  it("may have no lines at all", async () => {
+    expect(await run([])).toMatchObject({ code: 0, err: "" });
+  });
+
+  it("never shows the key", async () => {
+    const stdin = "\x04show_llm_config\nstatus\n";
+    const env = { AGENT_API_KEY: "sk-hidden", AGENT_BASE_URL: "http://user:sk-hidden@127.0.0.1:1/v1" };
+    const { code, out, err } = await run([], { stdin, env });
+    expect(code).toBe(0);
+    expect(out).toContain("model: the server's default at http://127.0.0.1:1/v1");
+    expect(out.split("\n")[0]).not.toContain("sk-hidden");
+    expect(out).toContain("apiKey: set");
+    expect(err).toBe("");
+  });
+});
+
+describe("--storage", () => {
+  it("keeps the board's files and its own settings, not the environment's", async () => {
+    const env = { AGENT_API_KEY: "sk-hidden", AGENT_MODEL: "from-env" };
+    const stdin = '\x04set_config({retries:1})\nrequire("Storage").write("notes.txt","hi")\n';
+    expect(await run(["--storage", at("flash")], { stdin, env })).toMatchObject({ code: 0 });
+    for (const file of readdirSync(at("flash"))) {
+      expect(readFileSync(path.join(at("flash"), file), "latin1")).not.toContain("sk-hidden");
+    }
+    const stdin2 = '\x04show_llm_config\nprint(require("Storage").read("notes.txt"))\n';
+    const { out } = await run(["--storage", at("flash")], { stdin: stdin2 });
+    expect(out).toContain("retries: 1\n");
+    expect(out).toContain("apiKey: not set\n");
+    expect(out).toContain("\nhi\n");
+    expect(out).not.toContain("from-env");
+  });
+
+  it("uses the server the board has saved", async () => {
+    const stdin = '\x04set_config({baseUrl:"http://127.0.0.1:1/v1",model:"mine"})\n';
+    await run(["--storage", at("flash")], { stdin });
+    expect((await run(["--storage", at("flash")])).out).toContain("model: mine at http://127.0.0.1:1/v1\n");
+  });
+
+  it("leaves a start-up file of one's own and settings that are not JSON as they are", async () => {
+    await run(["--storage", at("flash")]);
+    writeFileSync(path.join(at("flash"), ".bootcde"), "print('mine')");
+    writeFileSync(path.join(at("flash"), "agent.json"), "{{{");
+    const { code, out, err } = await run(["--storage", at("flash")], { stdin: "what is 21 times 2\n" });
+    expect(code).toBe(0);
+    expect(out).toContain("\nmine\n");
+    expect(out).toContain("21 times 2 is 42.");
+    expect(err).toContain("agent.json");
+    expect(readFileSync(path.join(at("flash"), ".bootcde"), "utf8")).toBe("print('mine')");
+    expect(readFileSync(path.join(at("flash"), "agent.json"), "utf8")).toBe("{{{");
+  });
+});
+
+describe("a terminal", () => {
+  function terminal() {
+    const modes: boolean[] = [];
+    const input = Object.assign(new PassThrough(), {
+      isTTY: true,
+      setRawMode: (isRaw: boolean) => void modes.push(isRaw),
+    });
+    return { input, modes };
+  }
+
+  it("is raw while the console is open: Ctrl-C and Ctrl-D go to the board, the second Ctrl-D ends", async () => {
+    const { input, modes } = terminal();
+    const started = launch([], { stdin: input, isTTY: true });
+    await started.until("you> ");
+    input.write("abc\x03");
+    await started.until("^C");
+    input.write("what is 21 times 2\r");
+    await started.until("21 times 2 is 42.");
+    input.write("\x04");
+    await started.until("\n>");
+    input.write("1+1\r");
+    await started.until("=2");
+    input.write("\x04");
+    expect(await started.exit).toBe(0);
+    expect(modes[0]).toBe(true);
+    expect(modes.at(-1)).toBe(false);
+  });
+
+  it("two Ctrl-D at once end the program", async () => {
+    const { input } = terminal();
+    const started = launch([], { stdin: input, isTTY: true });
+    await started.until("you> ");
+    input.write("\x04\x04");
+    expect(await started.exit).toBe(0);
+  });
+
+  it("is given back when a signal ends the program, and the state is written", async () => {
+    const { input, modes } = terminal();
+    const stop = new AbortController();
+    const started = launch(["--state", at("state.json")], { stdin: input, isTTY: true, signal: stop.signal });
+    await started.until("you> ");
+    stop.abort(143);
+    expect(await started.exit).toBe(143);
+    expect(modes.at(-1)).toBe(false);
+    expect(JSON.parse(readFileSync(at("state.json"), "utf8"))).toHaveProperty("pins");
+  });
+});
+
+describe("the process", () => {
+  const root = new URL("../..", import.meta.url);
+  const start = (...args: string[]) =>
+    spawn(process.execPath, ["--import", "tsx", "/tmp/start3.mts", ...args], { cwd: root });
+  const exitOf = (child: ReturnType<typeof start>) =>
+    new Promise<number | null>((resolve) => child.on("exit", (code) => resolve(code)));
+
+  it("answers on stdout and exits", async () => {
+    const child = start("--ask", "what is 21 times 2");
+    let out = "";
+    child.stdout.on("data", (data) => (out += String(data)));
+    expect(await exitOf(child)).toBe(0);
+    expect(out).toBe("21 times 2 is 42.\n");
+    expect(existsSync(new URL("dist/agent.js", root))).toBe(true);
+  });
+
+  it("ends with 143 on SIGTERM and 141 where nobody reads", async () => {
+    const child = start();
+    await new Promise<void>((resolve) =>
+      child.stdout.on("data", (data) => String(data).includes("chat:") && resolve()),
+    );
+    child.kill("SIGTERM");
+    expect(await exitOf(child)).toBe(143);
+    const unread = start();
+    unread.stdout.destroy();
+    expect(await exitOf(unread)).toBe(141);
+  });
+});
