@@ -388,7 +388,10 @@ export const transform = (source: string, options: TransformOptions): Transforme
 
   // Pass 2: the rewriting.
   // Openers hang on the text after them, closers on the text before: at one place all closers come first.
-  const before = (position: number, code: string) => text.appendRight(position, code);
+  /** A keyword that touched a quote or a bracket (`case"a"`) must not run into the name put there. */
+  const apart = (position: number, code: string) => (/[\w$]/.test(source[position - 1] ?? "") && /^[^\x00-\x7f\w]/.test(code) ? ` ${code}` : code);
+  const before = (position: number, code: string) => text.appendRight(position, apart(position, code));
+  const update = (start: number, end: number, code: string) => text.update(start, end, apart(start, code));
   const after = (position: number, code: string) => text.appendLeft(position, code);
   const remove = (start: number, end: number) => {
     if (start < end) text.update(start, end, "");
@@ -469,11 +472,11 @@ export const transform = (source: string, options: TransformOptions): Transforme
       const name = JSON.stringify(item.id.name);
       if (!item.init) {
         if (parent.type !== "ForInStatement" && parent.type !== "ForOfStatement")
-          text.update(item.id.start, item.id.end, `ε.declare(${name})`);
+          update(item.id.start, item.id.end, `ε.declare(${name})`);
         continue;
       }
       if (node.kind === "const") {
-        text.update(item.id.start, source.indexOf("=", item.id.end) + 1, `ε.constant(${name},`);
+        update(item.id.start, source.indexOf("=", item.id.end) + 1, `ε.constant(${name},`);
         visit(item.init, item, context);
         after(item.end, ")");
       } else {
@@ -502,7 +505,7 @@ export const transform = (source: string, options: TransformOptions): Transforme
       } else declaration(head, node, inner);
     } else if (head) visit(head, node, inner);
     if (node.type === "ForOfStatement") {
-      before(node.right.start, "ε.iterable(");
+      before(node.right.start, " ε.iterable(");
       visit(node.right, node, inner);
       after(node.right.end, ")");
     } else for (const part of [node.right, node.test, node.update]) if (part) visit(part, node, inner);
@@ -514,11 +517,11 @@ export const transform = (source: string, options: TransformOptions): Transforme
     const variable = `κ${options.id}_${classes++}`;
     const inner: Context = { ...context, classVariable: variable, isTop: false };
     if (node.superClass) {
-      text.update(node.start, node.superClass.start, `ε.c(${context.scope},`);
+      update(node.start, node.superClass.start, `ε.c(${context.scope},`);
       visit(node.superClass, node, context);
-      text.update(node.superClass.end, node.body.start + 1, `,${variable}=>[`);
+      update(node.superClass.end, node.body.start + 1, `,${variable}=>[`);
     } else {
-      text.update(node.start, node.body.start + 1, `ε.c(${context.scope},undefined,${variable}=>[`);
+      update(node.start, node.body.start + 1, `ε.c(${context.scope},undefined,${variable}=>[`);
     }
     let position = node.body.start + 1;
     for (const member of node.body.body) {
@@ -528,29 +531,29 @@ export const transform = (source: string, options: TransformOptions): Transforme
       const entry = `["${member.static ? "static " : ""}${kind}",${name},`;
       if (member.type === "PropertyDefinition") {
         if (member.value) {
-          text.update(member.start, source.indexOf("=", member.key.end) + 1, entry);
+          update(member.start, source.indexOf("=", member.key.end) + 1, entry);
           visit(member.value, member, inner);
           if (member.value.end < member.end && source.slice(member.value.end, member.end).includes(";")) {
             const semicolon = source.lastIndexOf(";", member.end);
-            text.update(semicolon, member.end, "");
+            update(semicolon, member.end, "");
           }
           after(member.end, "],");
-        } else text.update(member.start, member.end, `${entry}undefined],`);
+        } else update(member.start, member.end, `${entry}undefined],`);
       } else {
-        text.update(member.start, member.value.start, `${entry}${opener(member.value, member.key.name, inner)}function`);
+        update(member.start, member.value.start, `${entry}${opener(member.value, member.key.name, inner)}function`);
         functionBody(member.value, inner);
         after(member.end, ")],");
       }
       position = member.end;
     }
-    text.update(position, node.end, "])");
+    update(position, node.end, "])");
   };
 
   const visit = (node: any, parent: any, context: Context): void => {
     const problem = refused.get(node);
     if (problem) {
       const code = problem.type === "" ? ";" : `throw ε.error(${JSON.stringify(problem.type)},${JSON.stringify(problem.message)});`;
-      text.update(node.start, node.end, code);
+      update(node.start, node.end, code);
       return;
     }
     switch (node.type) {
@@ -559,7 +562,7 @@ export const transform = (source: string, options: TransformOptions): Transforme
         cutIdentifier(node.id);
         const isGlobal = isProgram && context.fn === null;
         const keyword = isGlobal ? "" : "var ";
-        text.update(node.start, source.indexOf("(", node.id!.end), `${keyword}${node.id.name}=${opener(node, name, context)}function`);
+        update(node.start, source.indexOf("(", node.id!.end), `${keyword}${node.id.name}=${opener(node, name, context)}function`);
         functionBody(node, context);
         after(node.end, ");");
         return;
@@ -593,14 +596,14 @@ export const transform = (source: string, options: TransformOptions): Transforme
         return;
       case "ExpressionStatement":
         if (node.directive) {
-          text.update(node.expression.start, node.expression.end, node === lastStatement ? JSON.stringify(cutToByte(node.expression.value)) : "0");
+          update(node.expression.start, node.expression.end, node === lastStatement ? JSON.stringify(cutToByte(node.expression.value)) : "0");
           return;
         }
         if (node.expression.type === "MemberExpression" && !node.expression.computed && node !== lastStatement) {
           const member = node.expression;
           before(node.start, "ε.touch(");
           visit(member.object, member, context);
-          text.update(source.lastIndexOf(".", member.property.start), member.property.end, `,"${member.property.name}")`);
+          update(source.lastIndexOf(".", member.property.start), member.property.end, `,"${member.property.name}")`);
           return;
         }
         break;
@@ -628,22 +631,22 @@ export const transform = (source: string, options: TransformOptions): Transforme
         return;
       }
       case "DebuggerStatement":
-        text.update(node.start, node.end, ";");
+        update(node.start, node.end, ";");
         return;
       case "Literal":
         if (node.regex) {
-          text.update(node.start, node.end, `ε.regexp(${JSON.stringify(cutToByte(node.regex.pattern))},${JSON.stringify(node.regex.flags)})`);
+          update(node.start, node.end, `ε.regexp(${JSON.stringify(cutToByte(node.regex.pattern))},${JSON.stringify(node.regex.flags)})`);
         } else if (typeof node.value === "string") {
           const hasContinuation = /\\\r?\n/.test(node.raw);
           if (hasContinuation) {
             const value = JSON.parse(`"${node.raw.slice(1, -1).replace(/\\\r?\n/g, "\\n").replace(/\\'/g, "'").replace(/(^|[^\\])"/g, '$1\\"')}"`);
-            text.update(node.start, node.end, JSON.stringify(cutToByte(value)));
-          } else if (hasWideChar(node.value)) text.update(node.start, node.end, JSON.stringify(cutToByte(node.value)));
+            update(node.start, node.end, JSON.stringify(cutToByte(value)));
+          } else if (hasWideChar(node.value)) update(node.start, node.end, JSON.stringify(cutToByte(node.value)));
         } else if (typeof node.value === "number" && /^[\d_.]+(e[+-]?\d+)?$/i.test(node.raw) && /[.e]/i.test(node.raw)) {
           const value = textToFloat(node.raw);
-          if (value !== node.value) text.update(node.start, node.end, value === Infinity ? "Infinity" : String(value));
+          if (value !== node.value) update(node.start, node.end, value === Infinity ? "Infinity" : String(value));
         } else if (typeof node.value === "number" && /^\d+$/.test(node.raw) && node.value > 2 ** 53) {
-          text.update(node.start, node.end, String(Number(BigInt.asIntN(64, BigInt(node.raw)))));
+          update(node.start, node.end, String(Number(BigInt.asIntN(64, BigInt(node.raw)))));
         }
         return;
       case "TemplateLiteral":
@@ -659,10 +662,10 @@ export const transform = (source: string, options: TransformOptions): Transforme
       case "Identifier":
         if (node.name === "arguments") {
           if (!context.fn) {
-            if (isProgram) text.update(node.start, node.end, "ε.noArgs()");
+            if (isProgram) update(node.start, node.end, "ε.noArgs()");
           } else if (context.fn.type === "ArrowFunctionExpression")
-            text.update(node.start, node.end, `[${context.fn.params.map((param: any) => param.name).join()}]`);
-          else text.update(node.start, node.end, "ε.args(arguments)");
+            update(node.start, node.end, `[${context.fn.params.map((param: any) => param.name).join()}]`);
+          else update(node.start, node.end, "ε.args(arguments)");
         }
         return;
       case "UnaryExpression":
@@ -674,18 +677,18 @@ export const transform = (source: string, options: TransformOptions): Transforme
             after(node.end, `==="object"?ε.typeOf(${node.argument.name}):typeof ${node.argument.name})`);
             return;
           }
-          text.update(node.start, node.argument.start, source.slice(node.start, node.argument.start).replace("typeof", "ε.typeOf("));
+          update(node.start, node.argument.start, source.slice(node.start, node.argument.start).replace("typeof", "ε.typeOf("));
           visit(node.argument, node, context);
           after(node.end, ")");
           return;
         }
         if (node.operator === "-") {
           if (node.argument.type === "Literal") {
-            if (node.argument.value === 0) text.update(node.start, node.end, "0");
+            if (node.argument.value === 0) update(node.start, node.end, "0");
             else visit(node.argument, node, context);
             return;
           }
-          text.update(node.start, node.start + 1, "(0-");
+          update(node.start, node.start + 1, "(0-");
           visit(node.argument, node, context);
           after(node.end, ")");
           return;
@@ -696,7 +699,7 @@ export const transform = (source: string, options: TransformOptions): Transforme
           before(node.start, "ε.add(");
           visit(node.left, node, context);
           const operator = findOperator(node.left.end, node.right.start, "+");
-          text.update(operator, operator + 1, ",");
+          update(operator, operator + 1, ",");
           visit(node.right, node, context);
           after(node.end, ")");
           return;
@@ -707,7 +710,7 @@ export const transform = (source: string, options: TransformOptions): Transforme
         return;
       case "MemberExpression":
         if (node.object.type === "Super") {
-          text.update(node.object.start, node.object.end, "ε.superOf(this)");
+          update(node.object.start, node.object.end, "ε.superOf(this)");
           if (node.computed) visit(node.property, node, context);
           return;
         }
@@ -721,7 +724,7 @@ export const transform = (source: string, options: TransformOptions): Transforme
           if (node.property.name === "name" && !isTarget) {
             before(node.start, "ε.nameOf(");
             visit(node.object, node, context);
-            text.update(source.lastIndexOf(".", node.property.start), node.end, ")");
+            update(source.lastIndexOf(".", node.property.start), node.end, ")");
             return;
           }
           visit(node.object, node, context);
@@ -730,15 +733,15 @@ export const transform = (source: string, options: TransformOptions): Transforme
         break;
       case "CallExpression":
         if (node.callee.type === "Super") {
-          text.update(node.start, source.indexOf("(", node.callee.end) + 1, `ε.superCall(${context.classVariable ?? "undefined"},this,[`);
+          update(node.start, source.indexOf("(", node.callee.end) + 1, `ε.superCall(${context.classVariable ?? "undefined"},this,[`);
           for (const item of node.arguments) visit(item, node, context);
-          text.update(node.end - 1, node.end, "])");
+          update(node.end - 1, node.end, "])");
           return;
         }
         if (node.callee.type === "MemberExpression" && node.callee.object.type === "Super") {
           visit(node.callee, node, context);
           const open = source.indexOf("(", node.callee.end);
-          text.update(open, open + 1, node.arguments.length ? ".call(this," : ".call(this");
+          update(open, open + 1, node.arguments.length ? ".call(this," : ".call(this");
           for (const item of node.arguments) visit(item, node, context);
           return;
         }
@@ -778,7 +781,7 @@ export const transform = (source: string, options: TransformOptions): Transforme
   };
 
   const visitShorthandArguments = (node: any, context: Context): void => {
-    if (context.fn) text.update(node.start, node.end, "arguments:ε.args(arguments)");
+    if (context.fn) update(node.start, node.end, "arguments:ε.args(arguments)");
   };
 
   /** Offset of an operator between two operands; comments in between may hold the character too. */
@@ -793,7 +796,7 @@ export const transform = (source: string, options: TransformOptions): Transforme
     const operatorEnd = operator + node.operator.length;
     if (node.operator === "+=") {
       if (left.type === "Identifier") {
-        text.update(operator, operatorEnd, `=ε.add(${left.name},`);
+        update(operator, operatorEnd, `=ε.add(${left.name},`);
         visit(node.right, node, context);
         after(node.end, ")");
         return;
@@ -802,10 +805,10 @@ export const transform = (source: string, options: TransformOptions): Transforme
       visit(left.object, left, context);
       if (left.computed) {
         const open = findOperator(left.object.end, left.property.start, "[");
-        text.update(open, open + 1, ",");
+        update(open, open + 1, ",");
         visit(left.property, left, context);
-        text.update(findOperator(left.property.end, left.end, "]"), operatorEnd, ",");
-      } else text.update(source.lastIndexOf(".", left.property.start), operatorEnd, `,"${left.property.name.slice(0, MAX_IDENTIFIER)}",`);
+        update(findOperator(left.property.end, left.end, "]"), operatorEnd, ",");
+      } else update(source.lastIndexOf(".", left.property.start), operatorEnd, `,"${left.property.name.slice(0, MAX_IDENTIFIER)}",`);
       visit(node.right, node, context);
       after(node.end, ")");
       return;
@@ -813,7 +816,7 @@ export const transform = (source: string, options: TransformOptions): Transforme
     if (node.operator === "=" && left.type === "MemberExpression" && !left.computed && left.property.name === "length") {
       before(node.start, "ε.setLength(");
       visit(left.object, left, context);
-      text.update(source.lastIndexOf(".", left.property.start), operatorEnd, ",");
+      update(source.lastIndexOf(".", left.property.start), operatorEnd, ",");
       visit(node.right, node, context);
       after(node.end, ")");
       return;
@@ -830,7 +833,7 @@ export const transform = (source: string, options: TransformOptions): Transforme
       text.prependRight(lastStatement.start, "return (");
       const end = lastStatement.expression.end;
       const tail = source.slice(end, lastStatement.end).replace(";", "");
-      if (lastStatement.end > end) text.update(end, lastStatement.end, `${tail});`);
+      if (lastStatement.end > end) update(end, lastStatement.end, `${tail});`);
       else text.appendLeft(end, ");");
     } else if (lastStatement.type === "FunctionDeclaration" || lastStatement.type === "ClassDeclaration") {
       text.append(`\nreturn ${lastStatement.id!.name};`);

@@ -39,7 +39,6 @@ export function createConsoleLog(onFrame: (frame: string) => void, turn?: () => 
   function append(bytes: string): void {
     for (const [i, part] of bytes.split(ERASE_LINE).entries()) {
       if (i > 0) printed = printed.slice(0, printed.lastIndexOf("\n") + 1);
-      // eslint-disable-next-line no-control-regex
       printed += part.replace(/\r|\x1b\[[A-Z]/g, "");
     }
     cursor = Math.min(cursor, printed.length);
@@ -61,7 +60,6 @@ export function createConsoleLog(onFrame: (frame: string) => void, turn?: () => 
       pending = pending.slice(end + 1);
       onFrame(frame);
     }
-    // eslint-disable-next-line no-control-regex
     const open = /\r(\x1b(\[)?)?$|\x1b\[?$/.exec(pending);
     const upTo = open ? open.index : pending.length;
     append(pending.slice(0, upTo));
@@ -86,7 +84,6 @@ export function createConsoleLog(onFrame: (frame: string) => void, turn?: () => 
 
   function wait<T>(look: () => T | undefined, what: string, options?: ExpectOptions): Promise<T> {
     return new Promise((resolve, reject) => {
-      let timer: NodeJS.Timeout | undefined;
       const settle = (act: () => void): void => {
         clearTimeout(timer);
         waiters.delete(check);
@@ -98,7 +95,7 @@ export function createConsoleLog(onFrame: (frame: string) => void, turn?: () => 
         if (found !== undefined) settle(() => resolve(found));
         else if (failure) settle(() => reject(new Error(`${failure!.message} while waiting for ${what}${tail()}`)));
       };
-      timer = setTimeout(() => {
+      const timer = setTimeout(() => {
         settle(() => reject(new Error(`gave up waiting for ${what}${tail()}`)));
       }, options?.giveUpMs ?? DEFAULT_GIVE_UP_MS);
       waiters.add(check);

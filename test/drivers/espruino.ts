@@ -110,9 +110,7 @@ function startInterpreter(binary: string, folder: string, env: NodeJS.ProcessEnv
 const IMAGE_MAX_AGE_MS = 24 * 3600 * 1000;
 
 function literal(bytes: string): string {
-  // eslint-disable-next-line no-control-regex
   const escape = (c: string): string => `\\x${c.charCodeAt(0).toString(16).padStart(2, "0")}`;
-  // eslint-disable-next-line no-control-regex
   return `"${bytes.replace(/[\x00-\x1f"\\\x7f-\xff]/g, escape)}"`;
 }
 

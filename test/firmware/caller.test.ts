@@ -43,7 +43,7 @@ describe("arguments against the schema", () => {
   const properties = {
     text: { type: "string" },
     number: { type: "number", minimum: -1.5, maximum: 10 },
-    double: { type: "double" },
+    ratio: { type: "double" },
     whole: { type: "integer", minimum: 0, maximum: 39 },
     flag: { type: "boolean" },
     list: { type: "array" },
@@ -54,15 +54,15 @@ describe("arguments against the schema", () => {
 
   it("takes what fits, as it came", async () => {
     register("tool", properties);
-    const good = { text: "", number: -1.5, double: 0.1, whole: 39, flag: false, list: [], map: { a: 1 }, mode: "off", level: 4, extra: [1] };
+    const good = { text: "", number: -1.5, ratio: 0.1, whole: 39, flag: false, list: [], map: { a: 1 }, mode: "off", level: 4, extra: [1] };
     expect(await call("tool", good)).toEqual({ isError: false, content: "done" });
     expect(seen).toEqual([good]);
   });
 
   it("makes numbers of numeric text, for numbers only", async () => {
     register("tool", properties);
-    await call("tool", { number: " 3.5 ", double: "-2e3", whole: "12", level: "2", text: "7" });
-    expect(seen).toEqual([{ number: 3.5, double: -2000, whole: 12, level: 2, text: "7" }]);
+    await call("tool", { number: " 3.5 ", ratio: "-2e3", whole: "12", level: "2", text: "7" });
+    expect(seen).toEqual([{ number: 3.5, ratio: -2000, whole: 12, level: 2, text: "7" }]);
   });
 
   it("treats null as not given", async () => {
@@ -85,8 +85,8 @@ describe("arguments against the schema", () => {
     ["number", -1.6, "-1.5 or more"],
     ["number", 10.01, "10 or less"],
     ["number", "11", "10 or less"],
-    ["double", "x", "of type number"],
-    ["double", {}, "of type number"],
+    ["ratio", "x", "of type number"],
+    ["ratio", {}, "of type number"],
     ["whole", 1.5, "a whole number"],
     ["whole", "1.5", "a whole number"],
     ["whole", -1, "0 or more"],

@@ -142,6 +142,12 @@ describe("language", () => {
     expect(evaluate("var n=0;Object.defineProperty(global,'word',{get:function(){n++;return n}});word;word")).toBe(2);
   });
 
+  it("reads minified source, where keywords touch what follows", () => {
+    const code = 'var r="";function f(x){for(let k of[1,2])r+=k;switch(x){case"a"+"b":r+="c"}if(x)r+="d";else"e"+x;return"x"+x}' +
+      'function g(x){try{throw"t"+x}catch(e){return typeof"a"+e+typeof/a/}}f("ab")+r+g(1)+void"a"+(\'0\'in[1])';
+    expect(evaluate(code)).toBe("xab12cdstringt1objectundefinedtrue");
+  });
+
   it("runs no getter for a member expression that is a statement", () => {
     expect(evaluate("var n=0,o={get x(){n++}};o.x;n")).toBe(0);
   });
