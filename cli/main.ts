@@ -10,7 +10,7 @@ import { createStorage, type Storage } from "../host-sim/storage";
 import packageJson from "../package.json" with { type: "json" };
 import { askOnce, runConsole, showConsole, watchAgent, type Input, type Output } from "./console";
 import { layOver, readEnvironment, savedSettings, UsageError, type Settings } from "./settings";
-import { fromBytes } from "./text";
+import { decodeValue, fromBytes } from "./text";
 
 export interface Surroundings {
   env: Record<string, string | undefined>;
@@ -140,17 +140,16 @@ async function start(options: Options, surroundings: Surroundings): Promise<numb
   const events = openFile("events", options.events);
   const state = openFile("state", options.state);
 
-  const { code, problems } = await (surroundings.build ?? buildBundle)();
-  if (problems.length > 0) {
-    for (const problem of problems) stderr.write(`${formatProblem(problem)}\n`);
-    stderr.write("the bundle could not be built, so there is nothing to start\n");
-    return 1;
-  }
-
   let model: ModelServer | undefined;
   let board: Board | undefined;
   let endOutput = (): void => {};
   try {
+    const { code, problems } = await (surroundings.build ?? buildBundle)();
+    if (problems.length > 0) {
+      for (const problem of problems) stderr.write(`${formatProblem(problem)}\n`);
+      stderr.write("the bundle could not be built, so there is nothing to start\n");
+      return 1;
+    }
     const saved = savedSettings(storage);
     const settings: Settings = { ...environment };
     if (!settings.baseUrl && !saved?.baseUrl) {
@@ -158,7 +157,7 @@ async function start(options: Options, surroundings: Surroundings): Promise<numb
       Object.assign(settings, { baseUrl: model.url, model: modelName });
     }
     const isAsking = options.ask !== undefined;
-    const line = `${tellModel({ ...saved, ...settings }, model !== undefined)}\n`;
+    const line = `${tellModel({ ...(decodeValue(saved) as Settings | undefined), ...settings }, model !== undefined)}\n`;
     (isAsking ? stderr : stdout).write(line);
     if (saved === undefined && storage.api.read("agent.json") !== undefined) {
       stderr.write("agent.json on the board is not a JSON object: it is left as it is and not used\n");
@@ -216,8 +215,15 @@ const bootCode = 'require("agent")';
 
 /** Puts the bundle into the board's flash. A start-up file of the person's own is left as it is. */
 function install(storage: Storage, code: string): void {
-  if (storage.api.read("agent") !== code) storage.api.write("agent", code);
-  if (storage.api.read(".bootcde") === undefined) storage.api.write(".bootcde", bootCode);
+  try {
+    if (storage.api.read("agent") !== code) storage.api.write("agent", code);
+    if (storage.api.read(".bootcde") === undefined) storage.api.write(".bootcde", bootCode);
+  } catch (error) {
+    const free = storage.api.getFree();
+    throw new UsageError(
+      `--storage: the bundle (${code.length} bytes) does not fit, ${free} are free: ${String(error)}`,
+    );
+  }
 }
 
 /** Powers the board up and makes sure the agent runs. `onProblem` gets what the board says about its settings. */
@@ -233,7 +239,9 @@ function boot(board: Board, onProblem: (problem: string) => void): void {
 /** One line: which model answers, without anything secret a URL may hold. */
 function tellModel(settings: Settings, isOffline: boolean): string {
   if (isOffline) return `model: ${modelName} at ${String(settings.baseUrl)} (set AGENT_BASE_URL to use a real one)`;
+  const name = settings.model ? String(settings.model) : "the server's default";
+  if (!URL.canParse(String(settings.baseUrl))) return `model: ${name} at a baseUrl that is no URL`;
   const url = new URL(String(settings.baseUrl));
   url.username = url.password = url.search = "";
-  return `model: ${settings.model ? String(settings.model) : "the server's default"} at ${url.href}`;
+  return `model: ${name} at ${url.href}`;
 }

@@ -19,15 +19,16 @@ export interface Caller {
 
 export function createCaller(registry: Registry): Caller {
   function readArguments(call: ToolCall): any {
-    const text = call.arguments.trim();
-    let args;
-    try {
-      args = text ? fromJson(text) : {};
-    } catch (e) {
-      args = undefined;
-    }
-    // The board's JSON.parse takes more than JSON and ignores what follows a value: what is cut must not slip through.
-    if (!args || typeof args !== "object" || args instanceof Array || (text && !(text.startsWith("{") && text.endsWith("}"))))
+    let args: any = {};
+    // Inside brackets, because the board's JSON.parse ignores what follows a value: a second one must not slip through.
+    if (call.arguments.trim())
+      try {
+        const list = fromJson("[" + call.arguments + "]");
+        args = list.length === 1 ? list[0] : undefined;
+      } catch (e) {
+        args = undefined;
+      }
+    if (!args || typeof args !== "object" || args instanceof Array)
       throw new Error("the arguments are not a complete JSON object. Call again with valid JSON");
     const inner = args.arguments || args.parameters;
     if (args.name === call.name && inner && typeof inner === "object" && Object.keys(args).length === 2) return inner;

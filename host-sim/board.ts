@@ -100,7 +100,8 @@ export const createBoard = (options: BoardOptions = {}): Board => {
       isPin: (value) => pinObjects.number(value) !== undefined,
       deviceName: (value) => (value === realm.global.Serial1 ? "Serial1" : undefined),
       onEmit(target, name, list) {
-        if (target === realm.global.E) for (const listener of listeners.get(name) ?? []) callHost(() => listener(...list));
+        if (target === realm.global.E)
+          for (const listener of listeners.get(name) ?? []) callHost(() => listener(...list));
       },
       onIdle: idle,
       stackBytes: options.stackBytes,
@@ -130,7 +131,11 @@ export const createBoard = (options: BoardOptions = {}): Board => {
       },
       timeAtBootMs: options.timeAtBootMs ?? 0,
     });
-    memory = createMemoryEstimate({ realm, roots: globals.roots, isInFlash: (origin) => origin !== undefined && origin !== "REPL" && origin !== "" });
+    memory = createMemoryEstimate({
+      realm,
+      roots: globals.roots,
+      isInFlash: (origin) => origin !== undefined && origin !== "REPL" && origin !== "",
+    });
   };
 
   const readMemory = (): Record<string, number> => {
@@ -188,7 +193,12 @@ export const createBoard = (options: BoardOptions = {}): Board => {
     },
     state() {
       const usage = memory.usage();
-      return { pins: pins.state(), files: storage.state().files, wifi: wifi.state(), memory: { usage, free: total - usage, total } };
+      return {
+        pins: pins.state(),
+        files: storage.state().files,
+        wifi: wifi.state(),
+        memory: { usage, free: total - usage, total },
+      };
     },
     stackPeak: () => realm.library.stackPeak(),
     stop() {

@@ -78,7 +78,7 @@ const MODELLED_MODULES = ["Storage", "Wifi", "http"];
 const UNMODELLED = (
   "I2C I2C1 I2C2 SPI SPI1 SPI2 OneWire Serial Serial2 Serial3 Terminal Telnet LoopbackA LoopbackB Graphics NRF Bluetooth BluetoothDevice " +
   "Waveform Unistroke Touchscreen neopixel ESP32 fs dump edit setBusyIndicator setSleepIndicator setDeepSleep setSleep compiledC " +
-  "peek8 poke8 peek16 poke16 peek32 poke32 shiftOut getSerial trace_ StorageFile httpSrv httpSRq httpSRs httpCRq httpCRs Socket Server " +
+  "peek8 poke8 peek16 poke16 peek32 poke32 shiftOut getSerial StorageFile File Uint24Array httpSrv httpSRq httpSRs httpCRq httpCRs Socket Server " +
   "AES crypto tensorflow save"
 ).split(" ");
 
@@ -173,7 +173,11 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
           configurable: true,
         });
       } else if (typeof descriptor.value === "function") {
-        method(target, name, native((...list: unknown[]) => toRealm(source[name](...list.map(toHost)))));
+        method(
+          target,
+          name,
+          native((...list: unknown[]) => toRealm(source[name](...list.map(toHost)))),
+        );
       } else target[name] = toRealm(descriptor.value);
     }
     return target;
@@ -224,7 +228,10 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
     getTimezoneOffset: () => 0,
     getIsDST: () => false,
     toString(this: any) {
-      const [day, date, month, year, time] = new Date(this.getTime()).toUTCString().replace(",", "").split(" ") as string[];
+      const [day, date, month, year, time] = new Date(this.getTime())
+        .toUTCString()
+        .replace(",", "")
+        .split(" ") as string[];
       return `${day} ${month} ${Number(date)} ${year} ${time} GMT+0000`;
     },
     toUTCString(this: any) {
@@ -246,16 +253,19 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
     else Reflect.apply(callback as Function, global, list);
   };
   const schedule = (id: number, timer: Timer): void => {
-    timer.clockId = clock.setTimeout(() => {
-      if (timer.interval === undefined) timers.delete(id);
-      else {
-        // Intervals keep their own beat however late they are served.
-        timer.due += timer.interval;
-        if (timer.due < clock.now()) timer.due = clock.now();
-        schedule(id, timer);
-      }
-      realm.enter(() => call(timer.callback, timer.list));
-    }, Math.max(0, timer.due - clock.now()));
+    timer.clockId = clock.setTimeout(
+      () => {
+        if (timer.interval === undefined) timers.delete(id);
+        else {
+          // Intervals keep their own beat however late they are served.
+          timer.due += timer.interval;
+          if (timer.due < clock.now()) timer.due = clock.now();
+          schedule(id, timer);
+        }
+        realm.enter(() => call(timer.callback, timer.list));
+      },
+      Math.max(0, timer.due - clock.now()),
+    );
   };
   const intervalOf = (ms: unknown): number => {
     const value = Number(ms);
@@ -263,7 +273,8 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
     return value > MAX_INTERVAL_MS ? fail("Error", "Interval is too long (>100 years)") : value;
   };
   const startTimer = (callback: unknown, ms: unknown, list: unknown[], isInterval: boolean): number => {
-    if (typeof callback !== "function" && typeof callback !== "string") fail("Error", "Function or String not supplied!");
+    if (typeof callback !== "function" && typeof callback !== "string")
+      fail("Error", "Function or String not supplied!");
     const interval = intervalOf(ms);
     // One more than the last in the list: numbers come back once timers are gone.
     const id = Math.max(0, ...timers.keys()) + 1;
@@ -382,8 +393,13 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
     analogWrite: (pin: unknown, value: number, settings?: any) => pins.analogWrite(pinNumber(pin), value, settings),
     analogRead: (pin: unknown) => pins.analogRead(pinNumber(pin)),
     setWatch(callback: unknown, pin: unknown, settings?: any) {
-      if (typeof callback !== "function" && typeof callback !== "string") return fail("Error", "Function or String not supplied!");
-      const listener = (event: WatchEvent) => call(callback, [{ ...event }].map((item) => toRealmEvent(item)));
+      if (typeof callback !== "function" && typeof callback !== "string")
+        return fail("Error", "Function or String not supplied!");
+      const listener = (event: WatchEvent) =>
+        call(
+          callback,
+          [{ ...event }].map((item) => toRealmEvent(item)),
+        );
       return pins.setWatch(listener, pinNumber(pin), settings);
     },
     clearWatch(...list: unknown[]) {
@@ -430,7 +446,11 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
     return str(value);
   };
   const viewOf = (value: any): ArrayLike<unknown> =>
-    isList(value) ? value : ArrayBuffer.isView(value) ? (value as unknown as ArrayLike<unknown>) : new Uint8Array(value);
+    isList(value)
+      ? value
+      : ArrayBuffer.isView(value)
+        ? (value as unknown as ArrayLike<unknown>)
+        : new Uint8Array(value);
 
   // ---- E
   const E = newObject();
@@ -465,8 +485,14 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
       return key === undefined ? undefined : returnKey ? key : haystack[key];
     },
   });
-  for (const name of ["deepSleep", "unsafeFlash", "unsyncFiles", "pretokenise", "onErrorSave", "onErrorFlash"]) flags[name] = 0;
-  for (const name of UNMODELLED_E) method(E, name, native(() => notModelled(`E.${name}`)));
+  for (const name of ["deepSleep", "unsafeFlash", "unsyncFiles", "pretokenise", "onErrorSave", "onErrorFlash"])
+    flags[name] = 0;
+  for (const name of UNMODELLED_E)
+    method(
+      E,
+      name,
+      native(() => notModelled(`E.${name}`)),
+    );
   method(global, "E", E);
 
   // ---- process
@@ -522,7 +548,8 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
         for (const pair of query.split("&")) {
           const equals = pair.indexOf("=");
           const decode = (part: string) => global.decodeURIComponent(part.replace(/\+/g, " "));
-          result.query[decode(equals < 0 ? pair : pair.slice(0, equals))] = equals < 0 ? "" : decode(pair.slice(equals + 1));
+          result.query[decode(equals < 0 ? pair : pair.slice(0, equals))] =
+            equals < 0 ? "" : decode(pair.slice(equals + 1));
         }
       }
       return result;
@@ -540,7 +567,8 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
     return library.format(data, { json: true });
   };
   functions(Storage, {
-    write: (name: unknown, data: unknown, offset?: number, size?: number) => storageApi.write(name, storageText(data), offset, size),
+    write: (name: unknown, data: unknown, offset?: number, size?: number) =>
+      storageApi.write(name, storageText(data), offset, size),
     writeJSON: (name: unknown, data: unknown) => storageApi.write(name, library.format(data, { json: true })),
     list(pattern?: any, filter?: any) {
       return toRealm(storageApi.list(hostPattern(pattern), filter));
@@ -549,7 +577,12 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
   });
   /** Storage matches names with `name.match(pattern)`: lets the realm's own expressions do it. */
   const hostPattern = (pattern: any): any =>
-    pattern === undefined ? undefined : { [Symbol.match]: (name: string) => (typeof pattern === "string" ? (name.includes(pattern) ? [] : null) : pattern.exec(name) ?? null) };
+    pattern === undefined
+      ? undefined
+      : {
+          [Symbol.match]: (name: string) =>
+            typeof pattern === "string" ? (name.includes(pattern) ? [] : null) : (pattern.exec(name) ?? null),
+        };
   builtIn.Storage = Storage;
   builtIn.Wifi = mount(options.wifi.api, newObject());
   builtIn.http = mount(options.http.api, newObject());
@@ -557,17 +590,15 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
   const modules = newObject();
   functions(global, {
     require(name: unknown) {
-      if (typeof name !== "string") return fail("TypeError", `Expecting module name as a string, got ${library.typeName(name)}`);
+      if (typeof name !== "string")
+        return fail("TypeError", `Expecting module name as a string, got ${library.typeName(name)}`);
       if (Object.hasOwn(modules, name)) return modules[name];
       if (Object.hasOwn(builtIn, name)) return (modules[name] = builtIn[name]);
-      if (MODULES.split(",").includes(name) && !MODELLED_MODULES.includes(name)) return notModelled(`require("${name}")`);
+      if (MODULES.split(",").includes(name) && !MODELLED_MODULES.includes(name))
+        return notModelled(`require("${name}")`);
       const code = options.storage.api.read(name);
       if (code === undefined) return fail("Error", `Module "${name}" not found`);
-      const module = newObject();
-      module.exports = newObject();
-      realm.compileModule(code, "module").call(module.exports, module.exports, module);
-      modules[name] = module.exports;
-      return module.exports;
+      return (modules[name] = realm.runModule(code, "module"));
     },
     reset: () => options.restart("reset"),
     load(file?: unknown) {
@@ -585,22 +616,26 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
       for (const name of Object.keys(modules)) delete modules[name];
     },
     addCached(name: unknown, code: unknown) {
-      const module = newObject();
-      module.exports = newObject();
-      if (typeof code === "function") Reflect.apply(code, module.exports, []);
-      else realm.compileModule(str(code), "module").call(module.exports, module.exports, module);
-      modules[str(name)] = module.exports;
+      const body = typeof code === "function" ? library.functionInfo(code)?.body : str(code);
+      modules[str(name)] = realm.runModule(body ?? "", "module");
     },
   });
   method(global, "Modules", Modules);
 
   for (const name of UNMODELLED) {
     if (name in global) continue;
-    library.define(global, name, { get: native(() => notModelled(name)), set: replaceable(name), enumerable: false, configurable: true });
+    library.define(global, name, {
+      get: native(() => notModelled(name)),
+      set: replaceable(name),
+      enumerable: false,
+      configurable: true,
+    });
   }
   /** A program may define a global of its own by such a name. */
   function replaceable(name: string): (value: unknown) => void {
-    return native((value: unknown) => library.define(global, name, { value, writable: true, enumerable: true, configurable: true }));
+    return native((value: unknown) =>
+      library.define(global, name, { value, writable: true, enumerable: true, configurable: true }),
+    );
   }
   for (const [name, value] of Object.entries({ HIGH: 1, LOW: 0 })) method(global, name, value);
 

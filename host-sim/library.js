@@ -9,7 +9,14 @@
 (function (host) {
   const G = globalThis;
   const NativeError = Error;
-  const { TypeError: NativeTypeError, RangeError: NativeRangeError, Symbol: NativeSymbol, Map: NativeMap, WeakMap: NativeWeakMap, Set: NativeSet } = G;
+  const {
+    TypeError: NativeTypeError,
+    RangeError: NativeRangeError,
+    Symbol: NativeSymbol,
+    Map: NativeMap,
+    WeakMap: NativeWeakMap,
+    Set: NativeSet,
+  } = G;
   const nativeKeys = Object.keys;
   const nativeDescriptor = Object.getOwnPropertyDescriptor;
   const nativeEntries = Object.entries;
@@ -30,7 +37,8 @@
   const ownNames = Object.getOwnPropertyNames;
   NativeError.stackTraceLimit = 30;
 
-  const method = (object, name, value) => define(object, name, { value, writable: true, configurable: true, enumerable: false });
+  const method = (object, name, value) =>
+    define(object, name, { value, writable: true, configurable: true, enumerable: false });
 
   // ---- The interpreter's stack: an account in bytes, kept by what every function runs first and last.
   /** What a built-in function that calls back has on the stack, and `call` and `apply`. */
@@ -91,24 +99,45 @@
       return makeError(value.type || "Error", message, stack);
     }
     if (value instanceof NativeRangeError && /call stack/.test(message)) throw host.interrupt("stack");
-    if (/^Invalid (string|array|typed array) length|allocation failed/.test(message) && value instanceof NativeRangeError)
-      return /string|allocation/.test(message) ? (() => { throw host.interrupt("memory"); })() : makeError("Error", "Invalid array length", stack);
+    if (
+      /^Invalid (string|array|typed array) length|allocation failed/.test(message) &&
+      value instanceof NativeRangeError
+    )
+      return /string|allocation/.test(message)
+        ? (() => {
+            throw host.interrupt("memory");
+          })()
+        : makeError("Error", "Invalid array length", stack);
     let match;
-    if ((match = /^(\S+) is not defined$/.exec(message)) || (match = /^Cannot access '(.*)' before initialization$/.exec(message)))
+    if (
+      (match = /^(\S+) is not defined$/.exec(message)) ||
+      (match = /^Cannot access '(.*)' before initialization$/.exec(message))
+    )
       return makeError("ReferenceError", `"${match[1].replace(/ρ.*$/, "")}" is not defined`, stack);
-    if ((match = /^Cannot (?:read|set) properties of (null|undefined) \((?:reading|setting) '([\s\S]*)'\)$/.exec(message))) {
-      if (/^[A-Za-z_$][\w$]*$/.test(match[2])) return makeError("Error", `Can't read property '${match[2]}' of ${match[1]}`, stack);
-      return makeError("Error", `Field or method "${match[2]}" does not already exist, and can't create it on ${match[1]}`, stack);
+    if (
+      (match = /^Cannot (?:read|set) properties of (null|undefined) \((?:reading|setting) '([\s\S]*)'\)$/.exec(message))
+    ) {
+      if (/^[A-Za-z_$][\w$]*$/.test(match[2]))
+        return makeError("Error", `Can't read property '${match[2]}' of ${match[1]}`, stack);
+      return makeError(
+        "Error",
+        `Field or method "${match[2]}" does not already exist, and can't create it on ${match[1]}`,
+        stack,
+      );
     }
     if ((match = /^([\s\S]*) is not a function(?: or its return value is not iterable)?$/.exec(message))) {
       const name = /([\w$]+)$/.exec(match[1]);
       return makeError("Error", name ? `Function "${name[1]}" not found!` : "Function not found!", stack);
     }
-    if (/is not a constructor$/.test(message)) return makeError("Error", "Constructor should be a function, but is undefined", stack);
-    if (/^Assignment to constant variable/.test(message) || /read only property/.test(message)) return makeError("TypeError", "Assignment to a constant", stack);
+    if (/is not a constructor$/.test(message))
+      return makeError("Error", "Constructor should be a function, but is undefined", stack);
+    if (/^Assignment to constant variable/.test(message) || /read only property/.test(message))
+      return makeError("TypeError", "Assignment to a constant", stack);
     if (/'in' operator/.test(message)) return makeError("Error", "Can't use 'in' operator to search a String", stack);
-    if (/Right-hand side of 'instanceof'/.test(message)) return makeError("Error", "Expecting function on RHS, got undefined", stack);
-    if (/Cannot convert object to primitive|Converting circular/.test(message)) return makeError("InternalError", "Variable type cannot be converted to string", stack);
+    if (/Right-hand side of 'instanceof'/.test(message))
+      return makeError("Error", "Expecting function on RHS, got undefined", stack);
+    if (/Cannot convert object to primitive|Converting circular/.test(message))
+      return makeError("InternalError", "Variable type cannot be converted to string", stack);
     return makeError(value instanceof NativeTypeError ? "TypeError" : "Error", message, stack);
   };
 
@@ -218,7 +247,12 @@
     if (host.isPin(b) && typeof a !== "string") return add(a, b.valueOf());
     const left = typeof a === "object" && a !== null ? toPrimitive(a) : a;
     const right = typeof b === "object" && b !== null ? toPrimitive(b) : b;
-    if (typeof left === "string" || typeof right === "string" || typeof left === "function" || typeof right === "function")
+    if (
+      typeof left === "string" ||
+      typeof right === "string" ||
+      typeof left === "function" ||
+      typeof right === "function"
+    )
       return str(left) + str(right);
     return left + right;
   };
@@ -226,7 +260,8 @@
   method(Number.prototype, "toString", function (radix) {
     const value = +this;
     if (radix >= 2 && radix <= 36 && nativeIsInteger(radix)) {
-      if (nativeIsInteger(value) && value < 2 ** 53 && value > -(2 ** 53)) return nativeNumberToString.call(value, radix);
+      if (nativeIsInteger(value) && value < 2 ** 53 && value > -(2 ** 53))
+        return nativeNumberToString.call(value, radix);
       return floatToString(value, radix);
     }
     return numberToString(value);
@@ -274,8 +309,12 @@
   method(G, "Number", EspruinoNumber);
 
   method(G, "isNaN", function (value) {
-    return value === undefined || typeof value === "function" || (typeof value === "object" && value !== null && !isArray(value))
-      ? true : toNumber(value) !== toNumber(value);
+    if (typeof value === "string" && value.trim() === "") return false;
+    return value === undefined ||
+      typeof value === "function" ||
+      (typeof value === "object" && value !== null && !isArray(value))
+      ? true
+      : toNumber(value) !== toNumber(value);
   });
   method(G, "parseInt", function (value, radix) {
     if (typeof value === "number" && value !== value) return NaN;
@@ -323,7 +362,8 @@
     const body = (info.isExpression ? "return " : "") + code;
     return `${params}${hasNewLine ? "{\n  " : "{"}${body}${hasNewLine ? "\n}" : "}"}`;
   };
-  const functionToString = (fn) => (fn.toString === Function.prototype.toString ? `function ${functionText(fn)}` : str(fn.toString()));
+  const functionToString = (fn) =>
+    fn.toString === Function.prototype.toString ? `function ${functionText(fn)}` : str(fn.toString());
   method(Function.prototype, "toString", function () {
     return `function ${functionText(this)}`;
   });
@@ -341,7 +381,10 @@
   const MAX_APPLY_ARGUMENTS = 256;
   method(NativeFunction.prototype, "apply", function (thisValue, list) {
     if (list !== undefined && list !== null && list.length > MAX_APPLY_ARGUMENTS)
-      throw makeError("Error", `Array passed to Function.apply is too big! Maximum ${MAX_APPLY_ARGUMENTS} arguments, got ${list.length}`);
+      throw makeError(
+        "Error",
+        `Array passed to Function.apply is too big! Maximum ${MAX_APPLY_ARGUMENTS} arguments, got ${list.length}`,
+      );
     const before = enterStack(CALL_STACK);
     return leaveStack(before, reflectApply(nativeApply, this, [thisValue, list === null ? undefined : list]));
   });
@@ -388,7 +431,12 @@
     return reflectApply(parent.constructor, self, list);
   };
   const superOf = (self) => {
-    const own = typeof self === "function" ? self.prototype : self === undefined || self === null ? undefined : nativeGetPrototypeOf(self);
+    const own =
+      typeof self === "function"
+        ? self.prototype
+        : self === undefined || self === null
+          ? undefined
+          : nativeGetPrototypeOf(self);
     const parent = own && nativeGetPrototypeOf(own);
     if (!parent) throw superError();
     return typeof self === "function" ? parent.constructor : parent;
@@ -433,14 +481,32 @@
     if (isView(value) || value instanceof ArrayBuffer) return className(value);
     return "Object";
   };
-  const bufferClasses = ["Uint8Array", "Int8Array", "Uint8ClampedArray", "Uint16Array", "Int16Array", "Uint32Array", "Int32Array", "Float32Array", "Float64Array", "DataView", "ArrayBuffer"]
-    .map((name) => [name, G[name]]);
+  const bufferClasses = [
+    "Uint8Array",
+    "Int8Array",
+    "Uint8ClampedArray",
+    "Uint16Array",
+    "Int16Array",
+    "Uint32Array",
+    "Int32Array",
+    "Float32Array",
+    "Float64Array",
+    "DataView",
+    "ArrayBuffer",
+  ].map((name) => [name, G[name]]);
   const className = (value) => {
     const found = bufferClasses.find((pair) => value instanceof pair[1]);
     return found ? found[0] : "Object";
   };
 
-  const needsNewLine = (value) => !(value === undefined || value === null || typeof value === "number" || typeof value === "boolean" || host.isPin(value));
+  const needsNewLine = (value) =>
+    !(
+      value === undefined ||
+      value === null ||
+      typeof value === "number" ||
+      typeof value === "boolean" ||
+      host.isPin(value)
+    );
   const isIdentifier = (text) => /^[A-Za-z_$][\w$]*$/.test(text);
 
   /** Flags: `json`, `some`, `all`, `pretty`, `limit`, `names` (class names), `dropQuotes`; see the interpreter's JSONFlags. */
@@ -500,7 +566,8 @@
         if (flags.names) {
           const name = constructorName(item);
           if (name) {
-            if (typeof item.toString === "function" && item.toString !== Object.prototype.toString) return `${name}: ${str(item.toString())}`;
+            if (typeof item.toString === "function" && item.toString !== Object.prototype.toString)
+              return `${name}: ${str(item.toString())}`;
             return `${name}: ${writeObject(item, indent)}`;
           }
         }
@@ -515,7 +582,8 @@
       }
     };
     const writeObject = (item, indent) => {
-      const names = item === G ? host.globalNames() : ownNames(item).filter((name) => nativeDescriptor(item, name).enumerable);
+      const names =
+        item === G ? host.globalNames() : ownNames(item).filter((name) => nativeDescriptor(item, name).enumerable);
       const { out, needNewLine } = fields(names, (name) => nativeDescriptor(item, name), indent, true);
       return (flags.pretty ? "{ " : "{") + out + (needNewLine ? newLine(indent) : "") + (flags.pretty ? " }" : "}");
     };
@@ -602,17 +670,24 @@
       if (/[A-Za-z_$]/.test(char)) {
         const value = /^[\w$]+/.exec(text.slice(position, position + 200))[0];
         position += value.length;
-        token = ["true", "false", "null", "undefined"].includes(value) ? { kind: "WORD", value } : { kind: "ID", value };
+        token = ["true", "false", "null", "undefined"].includes(value)
+          ? { kind: "WORD", value }
+          : { kind: "ID", value };
         return;
       }
-      const numberMatch = /^(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+)|^(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?/.exec(text.slice(position, position + 400));
+      const numberMatch = /^(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+)|^(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?/.exec(
+        text.slice(position, position + 400),
+      );
       if (numberMatch) {
         const raw = numberMatch[0];
         position += raw.length;
         const isFloat = numberMatch[2] !== undefined && (/\./.test(numberMatch[2]) || numberMatch[3] !== undefined);
         token = isFloat
           ? { kind: "FLOAT", value: host.textToFloat(raw) }
-          : { kind: "INT", value: raw.length > 15 ? NativeNumber(NativeBigInt.asIntN(64, NativeBigInt(raw))) : NativeNumber(raw) };
+          : {
+              kind: "INT",
+              value: raw.length > 15 ? NativeNumber(NativeBigInt.asIntN(64, NativeBigInt(raw))) : NativeNumber(raw),
+            };
         return;
       }
       if (char === '"' || char === "'") {
@@ -622,7 +697,13 @@
           if (text[position] !== "\\") {
             // One piece up to the next quote or escape: strings are most of what is parsed.
             const start = position;
-            while (position < text.length && text[position] !== char && text[position] !== "\\" && text[position] !== "\n") position++;
+            while (
+              position < text.length &&
+              text[position] !== char &&
+              text[position] !== "\\" &&
+              text[position] !== "\n"
+            )
+              position++;
             value += text.slice(start, position);
             continue;
           }
@@ -736,7 +817,8 @@
 
   // ---- Regular expressions: a port of the interpreter's matcher.
   const MAX_GROUPS = 9;
-  const isSpace = (char) => char === " " || char === "\t" || char === "\n" || char === "\r" || char === "\v" || char === "\f";
+  const isSpace = (char) =>
+    char === " " || char === "\t" || char === "\n" || char === "\r" || char === "\v" || char === "\f";
   const isDigit = (char) => char >= "0" && char <= "9" && char !== "";
   const isAlpha = (char) => (char >= "a" && char <= "z") || (char >= "A" && char <= "Z") || char === "_";
   const lower = (char) => (char >= "A" && char <= "Z" ? fromCharCode(char.charCodeAt(0) + 32) : char);
@@ -744,7 +826,12 @@
   /** The array of a match, or null. Only `* +`, classes, captures, `^ $`, top-level `|`. */
   const matchRegExp = (pattern, text, from, ignoreCase) => {
     const at = (index) => (index < text.length ? text[index] : "\0");
-    const cloneInfo = (info) => ({ start: info.start, groups: info.groups, starts: info.starts.slice(), ends: info.ends.slice() });
+    const cloneInfo = (info) => ({
+      start: info.start,
+      groups: info.groups,
+      starts: info.starts.slice(),
+      ends: info.ends.slice(),
+    });
     let rangeMatch = false;
     let rangeFirst;
 
@@ -887,7 +974,8 @@
   };
 
   const EspruinoRegExp = function (source, flags) {
-    if (typeof source !== "string") throw makeError("TypeError", `Expecting String as first argument, got ${typeName(source)}`);
+    if (typeof source !== "string")
+      throw makeError("TypeError", `Expecting String as first argument, got ${typeName(source)}`);
     const self = this instanceof EspruinoRegExp ? this : Object.create(EspruinoRegExp.prototype);
     self.source = source;
     if (flags !== undefined) self.flags = flags;
@@ -917,8 +1005,13 @@
     for (const name of ownNames(object)) if (!names.includes(name)) delete object[name];
   };
   const nativeString = { slice: S.slice, indexOf: S.indexOf, split: S.split };
-  keep(S, ("length constructor charAt charCodeAt concat endsWith includes indexOf lastIndexOf match padEnd padStart repeat replace replaceAll " +
-    "slice split startsWith substr substring toLowerCase toString toUpperCase trim valueOf").split(" "));
+  keep(
+    S,
+    (
+      "length constructor charAt charCodeAt concat endsWith includes indexOf lastIndexOf match padEnd padStart repeat replace replaceAll " +
+      "slice split startsWith substr substring toLowerCase toString toUpperCase trim valueOf"
+    ).split(" "),
+  );
   const NativeString = String;
   const EspruinoString = function (value) {
     const text = arguments.length === 0 ? "" : str(value);
@@ -1054,11 +1147,17 @@
 
   // ---- Arrays
   const A = Array.prototype;
-  keep(A, ("length constructor concat every fill filter find findIndex forEach includes indexOf join map pop push reduce reverse shift slice some " +
-    "sort splice toString unshift").split(" "));
+  keep(
+    A,
+    (
+      "length constructor concat every fill filter find findIndex forEach includes indexOf join map pop push reduce reverse shift slice some " +
+      "sort splice toString unshift"
+    ).split(" "),
+  );
   const NativeArray = Array;
   const EspruinoArray = function (first) {
-    if (arguments.length === 1 && typeof first === "number" && (first < 0 || !nativeIsInteger(first))) throw makeError("Error", "Invalid array length");
+    if (arguments.length === 1 && typeof first === "number" && (first < 0 || !nativeIsInteger(first)))
+      throw makeError("Error", "Invalid array length");
     return reflectApply(NativeArray, undefined, arguments);
   };
   EspruinoArray.prototype = A;
@@ -1153,7 +1252,8 @@
   for (const name of ["map", "forEach", "filter", "some", "every", "find", "findIndex", "reduce"]) needFunction(name);
   const nativeReduce = A.reduce;
   method(A, "reduce", function () {
-    if (this.length === 0 && arguments.length < 2) throw makeError("Error", "Used on empty array with no initial value");
+    if (this.length === 0 && arguments.length < 2)
+      throw makeError("Error", "Used on empty array with no initial value");
     return reflectApply(nativeReduce, this, arguments);
   });
 
@@ -1162,7 +1262,20 @@
   const TypedArray = TA.constructor;
   const nativeSet = TA.set;
   const typedMap = TA.map;
-  for (const name of ["at", "copyWithin", "entries", "findLast", "findLastIndex", "keys", "lastIndexOf", "reduceRight", "toLocaleString", "toReversed", "toSorted", "with"])
+  for (const name of [
+    "at",
+    "copyWithin",
+    "entries",
+    "findLast",
+    "findLastIndex",
+    "keys",
+    "lastIndexOf",
+    "reduceRight",
+    "toLocaleString",
+    "toReversed",
+    "toSorted",
+    "with",
+  ])
     delete TA[name];
   delete TypedArray.from;
   delete TypedArray.of;
@@ -1175,12 +1288,16 @@
     return joinArray(this);
   });
   method(TA, "sort", function (compareFunction) {
-    return sortArray(this, compareFunction);
+    return sortArray(this, compareFunction === undefined ? (a, b) => a - b : compareFunction);
   });
   // `set` takes text too: its bytes.
   method(TA, "set", function (source, offset) {
     const values = typeof source === "string" ? bytesOf(source) : source;
-    return reflectApply(nativeSet, this, [values, offset === undefined ? 0 : offset]);
+    const start = offset === undefined ? 0 : offset;
+    const room = this.length - start;
+    // What does not fit is left out.
+    const fitting = values.length <= room ? values : room <= 0 ? [] : values.slice(0, room);
+    reflectApply(nativeSet, this, [fitting, room <= 0 ? 0 : start]);
   });
   method(TA, "map", typedMap);
   const bytesOf = (text) => {
@@ -1202,17 +1319,26 @@
     define(Wrapped, "BYTES_PER_ELEMENT", { value: Native.BYTES_PER_ELEMENT });
     method(G, name, Wrapped);
   }
-  for (const name of ["slice", "resize", "transfer", "transferToFixedLength", "resizable", "maxByteLength", "detached"]) delete ArrayBuffer.prototype[name];
+  for (const name of ["slice", "resize", "transfer", "transferToFixedLength", "resizable", "maxByteLength", "detached"])
+    delete ArrayBuffer.prototype[name];
   for (const name of ["getBigInt64", "setBigInt64", "getBigUint64", "setBigUint64"]) delete DataView.prototype[name];
-  // Slices, maps and filters of typed arrays look up the constructor's species; without one they use their own class.
   // ---- Objects
-  keep(Object, ("length name prototype assign create defineProperties defineProperty entries fromEntries getOwnPropertyDescriptor " +
-    "getOwnPropertyDescriptors getOwnPropertyNames getPrototypeOf keys setPrototypeOf values").split(" "));
+  keep(
+    Object,
+    (
+      "length name prototype assign create defineProperties defineProperty entries fromEntries getOwnPropertyDescriptor " +
+      "getOwnPropertyDescriptors getOwnPropertyNames getPrototypeOf keys setPrototypeOf values"
+    ).split(" "),
+  );
   const nativeGetOwnPropertyDescriptor = nativeDescriptor;
   method(Object, "getOwnPropertyDescriptor", function (object, name) {
     const found = nativeGetOwnPropertyDescriptor(object, name);
     if (!found) return undefined;
-    const result = { writable: found.writable !== false, enumerable: found.enumerable, configurable: found.configurable };
+    const result = {
+      writable: found.writable !== false,
+      enumerable: found.enumerable,
+      configurable: found.configurable,
+    };
     if (found.get || found.set) {
       result.get = found.get;
       result.set = found.set;
@@ -1222,7 +1348,8 @@
   method(Object, "defineProperty", function (object, name, descriptor) {
     if ((typeof object !== "object" && typeof object !== "function") || object === null)
       throw makeError("Error", `First argument must be Object, Function or Array, got ${typeName(object)}`);
-    if (typeof descriptor !== "object" || descriptor === null) throw makeError("Error", `Property description must be Object, got ${typeName(descriptor)}`);
+    if (typeof descriptor !== "object" || descriptor === null)
+      throw makeError("Error", `Property description must be Object, got ${typeName(descriptor)}`);
     const key = str(name);
     const result = { configurable: true, enumerable: true };
     if (descriptor.get || descriptor.set) {
@@ -1242,7 +1369,15 @@
   method(Object, "keys", function (object) {
     return object === null || object === undefined ? [] : nativeKeys(object);
   });
-  for (const name of ["__defineGetter__", "__defineSetter__", "__lookupGetter__", "__lookupSetter__", "isPrototypeOf", "propertyIsEnumerable", "toLocaleString"])
+  for (const name of [
+    "__defineGetter__",
+    "__defineSetter__",
+    "__lookupGetter__",
+    "__lookupSetter__",
+    "isPrototypeOf",
+    "propertyIsEnumerable",
+    "toLocaleString",
+  ])
     delete Object.prototype[name];
   method(Object.prototype, "toString", function () {
     return this === null || this === undefined ? `${this}` : "[object Object]";
@@ -1267,6 +1402,15 @@
     all.set(name, (all.get(name) || []).concat([listener]));
   });
   method(Object.prototype, "addListener", Object.prototype.on);
+  method(Object.prototype, "prependListener", function (name, listener) {
+    checkEventTarget(this, name);
+    const all = listenersFor(this);
+    all.set(name, [listener].concat(all.get(name) || []));
+  });
+  method(Object.prototype, "clone", function () {
+    if (isArray(this) || typeof this === "string") return this.slice();
+    return Object.assign(Object.create(nativeGetPrototypeOf(this)), this);
+  });
   method(Object.prototype, "emit", function (name) {
     checkEventTarget(this, name);
     emit(this, name, [].slice.call(arguments, 1));
@@ -1274,7 +1418,10 @@
   method(Object.prototype, "removeListener", function (name, listener) {
     checkEventTarget(this, name);
     const all = listenersFor(this);
-    all.set(name, (all.get(name) || []).filter((item) => item !== listener));
+    all.set(
+      name,
+      (all.get(name) || []).filter((item) => item !== listener),
+    );
   });
   method(Object.prototype, "removeAllListeners", function (name) {
     const all = listenersFor(this);
@@ -1354,7 +1501,10 @@
     const promise = newPromise();
     const box = { promise, isResolved: false };
     try {
-      executor((value) => queueSettle(box, value, true), (value) => queueSettle(box, value, false));
+      executor(
+        (value) => queueSettle(box, value, true),
+        (value) => queueSettle(box, value, false),
+      );
     } catch (error) {
       queueSettle(box, caught(error), false);
     }
@@ -1383,7 +1533,10 @@
   const resolved = (value) => {
     if (typeof value === "object" && value !== null) {
       if (states.has(value)) return value;
-      if (typeof value.then === "function") return new EspruinoPromise(function (resolve, reject) { value.then(resolve, reject); });
+      if (typeof value.then === "function")
+        return new EspruinoPromise(function (resolve, reject) {
+          value.then(resolve, reject);
+        });
     }
     const promise = newPromise();
     queueSettle({ promise, isResolved: false }, value, true);
@@ -1396,7 +1549,8 @@
     return promise;
   });
   method(EspruinoPromise, "all", function (list) {
-    if (list === null || typeof list !== "object") throw makeError("TypeError", `Expecting something iterable, got ${typeName(list)}`);
+    if (list === null || typeof list !== "object")
+      throw makeError("TypeError", `Expecting something iterable, got ${typeName(list)}`);
     const results = [];
     let remaining = 0;
     const promise = newPromise();
@@ -1404,10 +1558,14 @@
     list.forEach((item, index) => {
       if (typeof item === "object" && item !== null && states.has(item)) {
         remaining++;
-        chain(item, (value) => {
-          results[index] = value;
-          if (--remaining === 0) queueSettle(box, results, true);
-        }, (error) => queueSettle(box, error, false));
+        chain(
+          item,
+          (value) => {
+            results[index] = value;
+            if (--remaining === 0) queueSettle(box, results, true);
+          },
+          (error) => queueSettle(box, error, false),
+        );
       } else results[index] = item;
     });
     return remaining ? promise : resolved(results);
@@ -1415,7 +1573,12 @@
   method(G, "Promise", EspruinoPromise);
 
   // ---- Math
-  keep(Math, ("E LN10 LN2 LOG10E LOG2E PI SQRT1_2 SQRT2 abs acos asin atan atan2 ceil cos exp floor log max min pow random round sign sin sqrt tan").split(" "));
+  keep(
+    Math,
+    "E LN10 LN2 LOG10E LOG2E PI SQRT1_2 SQRT2 abs acos asin atan atan2 ceil cos exp floor log max min pow random round sign sin sqrt tan".split(
+      " ",
+    ),
+  );
   method(Math, "round", (value) => (value < 0 ? 0 - floor(0.5 - value) : floor(toNumber(value) + 0.5)));
   for (const name of ["ceil", "floor"]) {
     const native = Math[name];
@@ -1426,8 +1589,10 @@
   method(Math, "randInt", (range) => Math.floor(Math.random() * (range > 0 ? range : 2 ** 31)));
 
   // ---- What the board does not have at all.
-  for (const name of ("Map Set WeakMap WeakSet WeakRef FinalizationRegistry Symbol Proxy Reflect BigInt Intl Atomics SharedArrayBuffer WebAssembly " +
-    "EvalError RangeError URIError AggregateError encodeURI decodeURI escape unescape Iterator queueMicrotask structuredClone console").split(" "))
+  for (const name of (
+    "Map Set WeakMap WeakSet WeakRef FinalizationRegistry Symbol Proxy Reflect BigInt Intl Atomics SharedArrayBuffer WebAssembly " +
+    "EvalError RangeError URIError AggregateError encodeURI decodeURI escape unescape Iterator queueMicrotask structuredClone console"
+  ).split(" "))
     delete G[name];
   method(G, "encodeURIComponent", function (value) {
     const text = str(value);
@@ -1527,17 +1692,29 @@
       throw makeError("Error", "Can only use 'arguments' variable inside a function");
     },
     touch(object, name) {
-      if (object === null || object === undefined) throw makeError("Error", `Can't read property '${name}' of ${object}`);
+      if (object === null || object === undefined)
+        throw makeError("Error", `Can't read property '${name}' of ${object}`);
     },
     typeOf: (value) => (host.isPin(value) ? "number" : typeof value),
     error: (type, message) => makeError(type, message),
-    nameOf: (object) => (typeof object === "function" && functionInfos.has(object) ? own(object, "name") : typeof object === "function" ? undefined : object.name),
+    nameOf: (object) =>
+      typeof object === "function" && functionInfos.has(object)
+        ? own(object, "name")
+        : typeof object === "function"
+          ? undefined
+          : object.name,
     setLength(object, length) {
       if (isArray(object) || typeof object === "string") throw makeError("TypeError", "Assignment to a constant");
       return (object.length = length);
     },
     iterable(value) {
-      if (value === null || value === undefined || typeof value === "number" || typeof value === "boolean" || typeof value === "function")
+      if (
+        value === null ||
+        value === undefined ||
+        typeof value === "number" ||
+        typeof value === "boolean" ||
+        typeof value === "function"
+      )
         throw makeError("Error", `FOR loop can only iterate over Arrays, Strings or Objects, not ${typeName(value)}`);
       return typeof value === "string" || isArray(value) || isView(value) ? value : Object.values(value);
     },

@@ -90,8 +90,8 @@ export interface Realm {
    * realm, any value, or an `Interrupt`).
    */
   evaluate(code: string, name?: string): unknown;
-  /** Compiles a module of Storage: a function of `(exports, module)`. */
-  compileModule(code: string, name: string): (exports: object, module: object) => void;
+  /** Runs a module's code and gives what it exports. */
+  runModule(code: string, name: string): unknown;
   /** Runs host code that calls into the program; what it throws is reported, never thrown; then the queue runs. */
   enter(fn: () => void): void;
   /** True while code of the program is on the stack. */
@@ -134,7 +134,12 @@ export const createRealm = (options: RealmOptions): Realm => {
   let nextId = 1;
   let depth = 0;
 
-  const compile = (code: string, name: string, scope: "program" | "local", outerScope?: string): { id: number; result: Transformed } => {
+  const compile = (
+    code: string,
+    name: string,
+    scope: "program" | "local",
+    outerScope?: string,
+  ): { id: number; result: Transformed } => {
     const id = nextId++;
     const result = transform(code, { scope, id, outerScope, wantsValue: scope === "program" });
     sources.set(id, { code, name, result });
@@ -192,7 +197,10 @@ export const createRealm = (options: RealmOptions): Realm => {
   };
   /** A frame inside a text that is no running program: JSON, or what could not be parsed. */
   const textFrame = (code: string, offset: number, name = ""): string =>
-    frame({ code, name, result: { code, functions: [], originalOffset: () => undefined, callEnd: () => undefined } }, offset);
+    frame(
+      { code, name, result: { code, functions: [], originalOffset: () => undefined, callEnd: () => undefined } },
+      offset,
+    );
 
   const host = {
     stack,
@@ -208,7 +216,8 @@ export const createRealm = (options: RealmOptions): Realm => {
     isPin: (value: unknown) => options.isPin?.(value) ?? false,
     deviceName: (value: unknown) => options.deviceName?.(value),
     onEmit: (target: object, name: string, list: unknown[]) => options.onEmit?.(target, name, list),
-    globalNames: (): string[] => library.ownNames(global).filter((name) => library.nativeDescriptor(global, name)!.enumerable),
+    globalNames: (): string[] =>
+      library.ownNames(global).filter((name) => library.nativeDescriptor(global, name)!.enumerable),
     globalNameOf(constructor: unknown): string | undefined {
       if (typeof constructor !== "function") return undefined;
       return library.ownNames(global).find((name) => library.nativeDescriptor(global, name)!.value === constructor);
@@ -282,9 +291,14 @@ export const createRealm = (options: RealmOptions): Realm => {
       }
     },
     isRunning: () => depth > 0,
-    compileModule(code, name) {
-      // The trailing newline ends a comment on the last line.
-      return realm.evaluate(`(function(exports,module){${code}\n})`, name) as (exports: object, module: object) => void;
+    runModule(code, name) {
+      // The line end closes a comment on the last line. Both `exports = …` and `module.exports = …` count.
+      const run = realm.evaluate(`(function(exports,module){${code}\n;return exports})`, name) as Function;
+      const exports = library.newObject();
+      const module = library.newObject();
+      module.exports = exports;
+      const result = run.call(exports, exports, module) as unknown;
+      return module.exports === exports ? result : module.exports;
     },
     enter(fn) {
       if (depth === 0) library.resetStack();
@@ -309,7 +323,8 @@ export const createRealm = (options: RealmOptions): Realm => {
         const tail = error.kind === "memory" ? "New interpreter error: LOW_MEMORY,MEMORY\n" : "";
         return `${reason}Execution Interrupted\n${tail}`;
       }
-      const hasStack = typeof error === "object" && error !== null && typeof (error as { stack?: unknown }).stack === "string";
+      const hasStack =
+        typeof error === "object" && error !== null && typeof (error as { stack?: unknown }).stack === "string";
       return `Uncaught ${library.str(error)}\n${hasStack ? (error as { stack: string }).stack : ""}`;
     },
     report(error) {

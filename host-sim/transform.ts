@@ -5,7 +5,7 @@
  *
  * Names that begin with a Greek letter belong to the simulator. Espruino's identifiers are ASCII, so they cannot clash.
  */
-import { type AnyNode, type Function as FunctionNode, type Identifier, parse, type Program } from "acorn";
+import { type Function as FunctionNode, type Identifier, Parser, type Program } from "acorn";
 import MagicString from "magic-string";
 
 /** One function of a source: what `toString` prints and the memory estimate charges for. */
@@ -70,6 +70,16 @@ interface Reference {
 const MAX_IDENTIFIER = 63;
 const LOOPS = new Set(["ForStatement", "ForInStatement", "ForOfStatement", "WhileStatement", "DoWhileStatement"]);
 
+/** acorn without what Espruino does not mind: names declared twice, and regular expressions nobody has looked at yet. */
+const LenientParser = Parser.extend(
+  (Base: any) =>
+    class extends Base {
+      declareName(): void {}
+      validateRegExpFlags(): void {}
+      validateRegExpPattern(): void {}
+    } as any,
+);
+
 /** Children of a node in source order. */
 const children = (node: any): any[] => {
   const list: any[] = [];
@@ -121,7 +131,9 @@ const refusal = (node: any, parent: any, source: string): { type: string; messag
       return named ? undefinedName(named[0]) : syntax(`Got '${source[node.start]}' expected EOF`);
     }
     case "ChainExpression":
-      return syntax(source.slice(node.start, node.end).includes("?.[") ? "Got ')' expected ':'" : "Got '.' expected EOF");
+      return syntax(
+        source.slice(node.start, node.end).includes("?.[") ? "Got ')' expected ':'" : "Got '.' expected EOF",
+      );
     case "AssignmentExpression":
       if (node.operator === "**=") return syntax("Got *= expected EOF");
       return ["??=", "||=", "&&="].includes(node.operator) ? syntax("Got '=' expected EOF") : undefined;
@@ -239,9 +251,11 @@ const STACK_BYTES: Record<string, number> = {
 };
 /** Methods that are built in and call nothing back. */
 const BUILT_IN_METHODS = new Set(
-  ("push pop shift unshift slice splice indexOf lastIndexOf includes join concat substr substring charAt charCodeAt split trim startsWith " +
+  (
+    "push pop shift unshift slice splice indexOf lastIndexOf includes join concat substr substring charAt charCodeAt split trim startsWith " +
     "endsWith padStart padEnd repeat toLowerCase toUpperCase toString toFixed test exec match keys values entries parse stringify read " +
-    "write print set subarray fill getTime now floor ceil round min max abs random hasOwnProperty").split(" "),
+    "write print set subarray fill getTime now floor ceil round min max abs random hasOwnProperty"
+  ).split(" "),
 );
 
 /** Stack a call of this function needs at its deepest call of another function. */
@@ -251,7 +265,9 @@ const stackOf = (node: any): number => {
     if (isFunctionNode(item)) return;
     if (item.type === "CallExpression" || item.type === "NewExpression") {
       const isBuiltIn =
-        item.callee.type === "MemberExpression" && !item.callee.computed && BUILT_IN_METHODS.has(item.callee.property.name);
+        item.callee.type === "MemberExpression" &&
+        !item.callee.computed &&
+        BUILT_IN_METHODS.has(item.callee.property.name);
       if (!isBuiltIn && around > most) most = around;
       search(item.callee, around);
       for (const argument of item.arguments) search(argument, around + STACK_BYTES.CallExpression!);
@@ -268,12 +284,13 @@ const stackOf = (node: any): number => {
 export const transform = (source: string, options: TransformOptions): Transformed => {
   let program: Program;
   try {
-    program = parse(source, { ecmaVersion: "latest", sourceType: "script", allowHashBang: true });
+    program = LenientParser.parse(source, { ecmaVersion: "latest", sourceType: "script", allowHashBang: true });
   } catch (error) {
     const position = (error as { pos?: number }).pos ?? 0;
     const rest = source.slice(position);
     const message = (error as Error).message;
-    if (/^Unterminated (string|template)/.test(message)) throw new EspruinoSyntaxError("Got UNFINISHED STRING expected EOF", position);
+    if (/^Unterminated (string|template)/.test(message))
+      throw new EspruinoSyntaxError("Got UNFINISHED STRING expected EOF", position);
     if (rest.trim() === "") throw new EspruinoSyntaxError("Unexpected end of Input", position);
     const got = /^[\w$]+/.test(rest) ? `ID:${/^[\w$]+/.exec(rest)![0]}` : `'${rest[0]}'`;
     throw new EspruinoSyntaxError(`Got ${got} expected EOF`, position);
@@ -374,7 +391,11 @@ export const transform = (source: string, options: TransformOptions): Transforme
       const name = (scope && !early.has(reference) && scope.names.get(reference.node.name)?.rename) || undefined;
       if (name) {
         reference.node.name = name;
-        text.update(reference.node.start, reference.node.end, reference.isShorthand ? `${source.slice(reference.node.start, reference.node.end)}:${name}` : name);
+        text.update(
+          reference.node.start,
+          reference.node.end,
+          reference.isShorthand ? `${source.slice(reference.node.start, reference.node.end)}:${name}` : name,
+        );
       } else if (reference.node.name.length > MAX_IDENTIFIER) {
         cutIdentifier(reference.node);
       }
@@ -389,7 +410,8 @@ export const transform = (source: string, options: TransformOptions): Transforme
   // Pass 2: the rewriting.
   // Openers hang on the text after them, closers on the text before: at one place all closers come first.
   /** A keyword that touched a quote or a bracket (`case"a"`) must not run into the name put there. */
-  const apart = (position: number, code: string) => (/[\w$]/.test(source[position - 1] ?? "") && /^[^\x00-\x7f\w]/.test(code) ? ` ${code}` : code);
+  const apart = (position: number, code: string) =>
+    /[\w$]/.test(source[position - 1] ?? "") && /^[^\x00-\x7f\w]/.test(code) ? ` ${code}` : code;
   const before = (position: number, code: string) => text.appendRight(position, apart(position, code));
   const update = (start: number, end: number, code: string) => text.update(start, end, apart(start, code));
   const after = (position: number, code: string) => text.appendLeft(position, code);
@@ -481,7 +503,9 @@ export const transform = (source: string, options: TransformOptions): Transforme
         after(item.end, ")");
       } else {
         // The variable exists while its initialiser runs.
-        if (references.some((r) => r.node.name === item.id.name && r.node.start > item.id.start && r.node.end <= item.end))
+        if (
+          references.some((r) => r.node.name === item.id.name && r.node.start > item.id.start && r.node.end <= item.end)
+        )
           before(item.id.start, `ε.declare(${name}),`);
         visit(item.init, item, context);
       }
@@ -491,7 +515,10 @@ export const transform = (source: string, options: TransformOptions): Transforme
   const loop = (node: any, context: Context): void => {
     const head = node.init ?? node.left;
     const inner = { ...context, isTop: false };
-    const isLet = head?.type === "VariableDeclaration" && head.kind !== "var";
+    // `for (const …;…)` has one constant in either language.
+    const isLet =
+      head?.type === "VariableDeclaration" &&
+      (head.kind === "let" || (head.kind === "const" && node.type !== "ForStatement"));
     if (isLet) {
       const names = head.declarations.map((item: any) => item.id.name.slice(0, MAX_IDENTIFIER));
       before(node.start, `{let ${names.join()};`);
@@ -552,7 +579,10 @@ export const transform = (source: string, options: TransformOptions): Transforme
   const visit = (node: any, parent: any, context: Context): void => {
     const problem = refused.get(node);
     if (problem) {
-      const code = problem.type === "" ? ";" : `throw ε.error(${JSON.stringify(problem.type)},${JSON.stringify(problem.message)});`;
+      const code =
+        problem.type === ""
+          ? ";"
+          : `throw ε.error(${JSON.stringify(problem.type)},${JSON.stringify(problem.message)});`;
       update(node.start, node.end, code);
       return;
     }
@@ -562,14 +592,21 @@ export const transform = (source: string, options: TransformOptions): Transforme
         cutIdentifier(node.id);
         const isGlobal = isProgram && context.fn === null;
         const keyword = isGlobal ? "" : "var ";
-        update(node.start, source.indexOf("(", node.id!.end), `${keyword}${node.id.name}=${opener(node, name, context)}function`);
+        update(
+          node.start,
+          source.indexOf("(", node.id!.end),
+          `${keyword}${node.id.name}=${opener(node, name, context)}function`,
+        );
         functionBody(node, context);
         after(node.end, ");");
         return;
       }
       case "FunctionExpression":
       case "ArrowFunctionExpression":
-        before(node.start, opener(node, node.id?.name ?? (parent.type === "VariableDeclarator" ? parent.id.name : ""), context));
+        before(
+          node.start,
+          opener(node, node.id?.name ?? (parent.type === "VariableDeclarator" ? parent.id.name : ""), context),
+        );
         functionBody(node, context);
         after(node.end, ")");
         return;
@@ -596,7 +633,11 @@ export const transform = (source: string, options: TransformOptions): Transforme
         return;
       case "ExpressionStatement":
         if (node.directive) {
-          update(node.expression.start, node.expression.end, node === lastStatement ? JSON.stringify(cutToByte(node.expression.value)) : "0");
+          update(
+            node.expression.start,
+            node.expression.end,
+            node === lastStatement ? JSON.stringify(cutToByte(node.expression.value)) : "0",
+          );
           return;
         }
         if (node.expression.type === "MemberExpression" && !node.expression.computed && node !== lastStatement) {
@@ -635,14 +676,28 @@ export const transform = (source: string, options: TransformOptions): Transforme
         return;
       case "Literal":
         if (node.regex) {
-          update(node.start, node.end, `ε.regexp(${JSON.stringify(cutToByte(node.regex.pattern))},${JSON.stringify(node.regex.flags)})`);
+          update(
+            node.start,
+            node.end,
+            `ε.regexp(${JSON.stringify(cutToByte(node.regex.pattern))},${JSON.stringify(node.regex.flags)})`,
+          );
         } else if (typeof node.value === "string") {
           const hasContinuation = /\\\r?\n/.test(node.raw);
           if (hasContinuation) {
-            const value = JSON.parse(`"${node.raw.slice(1, -1).replace(/\\\r?\n/g, "\\n").replace(/\\'/g, "'").replace(/(^|[^\\])"/g, '$1\\"')}"`);
+            const value = JSON.parse(
+              `"${node.raw
+                .slice(1, -1)
+                .replace(/\\\r?\n/g, "\\n")
+                .replace(/\\'/g, "'")
+                .replace(/(^|[^\\])"/g, '$1\\"')}"`,
+            );
             update(node.start, node.end, JSON.stringify(cutToByte(value)));
           } else if (hasWideChar(node.value)) update(node.start, node.end, JSON.stringify(cutToByte(node.value)));
-        } else if (typeof node.value === "number" && /^[\d_.]+(e[+-]?\d+)?$/i.test(node.raw) && /[.e]/i.test(node.raw)) {
+        } else if (
+          typeof node.value === "number" &&
+          /^[\d_.]+(e[+-]?\d+)?$/i.test(node.raw) &&
+          /[.e]/i.test(node.raw)
+        ) {
           const value = textToFloat(node.raw);
           if (value !== node.value) update(node.start, node.end, value === Infinity ? "Infinity" : String(value));
         } else if (typeof node.value === "number" && /^\d+$/.test(node.raw) && node.value > 2 ** 53) {
@@ -677,7 +732,11 @@ export const transform = (source: string, options: TransformOptions): Transforme
             after(node.end, `==="object"?ε.typeOf(${node.argument.name}):typeof ${node.argument.name})`);
             return;
           }
-          update(node.start, node.argument.start, source.slice(node.start, node.argument.start).replace("typeof", "ε.typeOf("));
+          update(
+            node.start,
+            node.argument.start,
+            source.slice(node.start, node.argument.start).replace("typeof", "ε.typeOf("),
+          );
           visit(node.argument, node, context);
           after(node.end, ")");
           return;
@@ -733,7 +792,11 @@ export const transform = (source: string, options: TransformOptions): Transforme
         break;
       case "CallExpression":
         if (node.callee.type === "Super") {
-          update(node.start, source.indexOf("(", node.callee.end) + 1, `ε.superCall(${context.classVariable ?? "undefined"},this,[`);
+          update(
+            node.start,
+            source.indexOf("(", node.callee.end) + 1,
+            `ε.superCall(${context.classVariable ?? "undefined"},this,[`,
+          );
           for (const item of node.arguments) visit(item, node, context);
           update(node.end - 1, node.end, "])");
           return;
@@ -808,12 +871,22 @@ export const transform = (source: string, options: TransformOptions): Transforme
         update(open, open + 1, ",");
         visit(left.property, left, context);
         update(findOperator(left.property.end, left.end, "]"), operatorEnd, ",");
-      } else update(source.lastIndexOf(".", left.property.start), operatorEnd, `,"${left.property.name.slice(0, MAX_IDENTIFIER)}",`);
+      } else
+        update(
+          source.lastIndexOf(".", left.property.start),
+          operatorEnd,
+          `,"${left.property.name.slice(0, MAX_IDENTIFIER)}",`,
+        );
       visit(node.right, node, context);
       after(node.end, ")");
       return;
     }
-    if (node.operator === "=" && left.type === "MemberExpression" && !left.computed && left.property.name === "length") {
+    if (
+      node.operator === "=" &&
+      left.type === "MemberExpression" &&
+      !left.computed &&
+      left.property.name === "length"
+    ) {
       before(node.start, "ε.setLength(");
       visit(left.object, left, context);
       update(source.lastIndexOf(".", left.property.start), operatorEnd, ",");
@@ -886,5 +959,3 @@ export const transform = (source: string, options: TransformOptions): Transforme
     },
   };
 };
-
-export type { AnyNode };

@@ -228,6 +228,19 @@ describe("--storage", () => {
     expect((await run(["--storage", at("flash")])).out).toContain("model: mine at http://127.0.0.1:1/v1\n");
   });
 
+  it("starts where the saved server is no URL, and says when the bundle does not fit", async () => {
+    await run(["--storage", at("flash")]);
+    writeFileSync(path.join(at("flash"), "agent.json"), '{"baseUrl":5}');
+    expect(await run(["--storage", at("flash")])).toMatchObject({ code: 0, out: expect.stringContaining("no URL") });
+    writeFileSync(path.join(at("flash"), "big"), "x".repeat(870_000));
+    rmSync(path.join(at("flash"), "agent"));
+    const { code, err } = await run(["--storage", at("flash")], {
+      build: async () => ({ ...bundle, code: "1;".repeat(40_000) }),
+    });
+    expect(code).toBe(2);
+    expect(err).toMatch(/^--storage: the bundle \(80000 bytes\) does not fit/);
+  });
+
   it("leaves a start-up file of one's own and settings that are not JSON as they are", async () => {
     await run(["--storage", at("flash")]);
     writeFileSync(path.join(at("flash"), ".bootcde"), "print('mine')");

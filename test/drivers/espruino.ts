@@ -122,7 +122,8 @@ async function writeFile(board: Interpreter, name: string, content: string | Uin
     const ok = await board.query(line, { giveUpMs: LOAD_LINE_MS });
     if (ok !== true) throw new Error(`Storage.write of ${name} at ${at} gave ${JSON.stringify(ok)}`);
   }
-  const sum = await board.query<number>(`E.CRC32(require("Storage").read(${literal(name)}))`, { giveUpMs: LOAD_LINE_MS });
+  const checksum = `E.CRC32(require("Storage").read(${literal(name)}))`;
+  const sum = await board.query<number>(checksum, { giveUpMs: LOAD_LINE_MS });
   if (sum !== crc32(Buffer.from(bytes, "latin1"))) throw new Error(`${name} did not arrive as it was sent`);
 }
 
@@ -185,7 +186,7 @@ export function espruinoDriver(binary: string): Driver {
     name: "espruino",
     async start(options) {
       const { model, observe = true } = options;
-      const bundle = options.bundle ?? (await readFile(process.env.TMP_BUNDLE ?? join(root, "dist", "agent.js")));
+      const bundle = options.bundle ?? (await readFile(join(root, "dist", "agent.js")));
       const image = await flashImage(binary, bundle);
       const folder = await mkdtemp(join(tmpdir(), "espruino-board-"));
       const env = { ...process.env, ...(options.variables ? { ESPR_VARS: String(options.variables) } : {}) };
@@ -223,6 +224,7 @@ async function drive(
   { baseUrl, observe, end }: { baseUrl: string; observe: boolean; end: () => Promise<void> },
 ): Promise<TestBoard> {
   const { blocksize } = await board.query<Memory>("process.memory()");
+  const hasByteStrings = (await board.query<number>(`"${toBytes("é")}".length`)) === 2;
   // USB.write also prints while the chat mode has taken the console away from print.
   if (observe) await board.query('E.on("agent",function(e){USB.write("\\x01"+JSON.stringify(e)+"\\x02")})');
   return createTestBoard({
@@ -230,7 +232,8 @@ async function drive(
     events: observe ? board.events : undefined,
     baseUrl,
     hasHardware: false,
-    memoryIsComparable: blocksize === ESP32_BLOCKSIZE,
+    memoryKind: blocksize === ESP32_BLOCKSIZE ? "esp32" : "other",
+    hasByteStrings,
     type: (bytes) => board.type(bytes.replaceAll("\x04", CTRL_D_STAND_IN)),
     // The main loop reads the line of a query only after the timers that were due.
     async settle() {

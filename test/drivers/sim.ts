@@ -67,7 +67,7 @@ export function simDriver(): Driver {
       }
 
       try {
-        const code = bundle ?? (await readFile(process.env.TMP_BUNDLE ?? fileURLToPath(new URL("../../dist/agent.js", import.meta.url))));
+        const code = bundle ?? (await readFile(fileURLToPath(new URL("../../dist/agent.js", import.meta.url))));
         const config = JSON.stringify({ ...defaultSettings, baseUrl: BASE_URL, ...settings });
         const all = { agent: code, "agent.json": config, ...files, ".bootcde": 'require("agent")' };
         for (const [name, content] of Object.entries(all)) {
@@ -93,8 +93,8 @@ export function simDriver(): Driver {
         events: observe ? events : undefined,
         baseUrl: BASE_URL,
         hasHardware: true,
-        // An estimate: it shows growth, not size.
-        memoryIsComparable: false,
+        memoryKind: "estimate",
+        hasByteStrings: true,
         type: (bytes) => board.console.write(bytes),
         memory: async () => ({ ...board.state().memory, blocksize: 14 }),
         async file(name) {

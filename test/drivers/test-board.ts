@@ -10,7 +10,8 @@ export interface BoardPort {
   events: AgentEvent[] | undefined;
   baseUrl: string;
   hasHardware: boolean;
-  memoryIsComparable: boolean;
+  hasByteStrings: boolean;
+  memoryKind: TestBoard["memoryKind"];
   /** Types bytes at the console, one character each. */
   type(bytes: string): void;
   /** Waits until what the board has to do without delay is done: the agent's words run a moment after their line. */
@@ -27,7 +28,12 @@ export interface BoardPort {
 const LOOK_MS = 5;
 
 /** Waits until the REPL's prompt is the last thing printed and something was printed after `from`. */
-export async function waitForPrompt(log: ConsoleLog, from = 0, what = "the prompt", options?: ExpectOptions): Promise<void> {
+export async function waitForPrompt(
+  log: ConsoleLog,
+  from = 0,
+  what = "the prompt",
+  options?: ExpectOptions,
+): Promise<void> {
   const isThere = (): true | undefined =>
     log.bytes().length > from && /(^|\n)>$/.test(log.bytes().slice(-2)) ? true : undefined;
   await log.wait(isThere, what, options);
@@ -56,7 +62,8 @@ export function createTestBoard(port: BoardPort): TestBoard {
   return {
     baseUrl: port.baseUrl,
     hasHardware: port.hasHardware,
-    memoryIsComparable: port.memoryIsComparable,
+    hasByteStrings: port.hasByteStrings,
+    memoryKind: port.memoryKind,
     type: (text) => port.type(toBytes(text)),
     expectOutput: (expected, options) => log.expect(expected, options),
     async runLine(code, options) {

@@ -33,15 +33,20 @@ export interface ExpectOptions {
 export interface TestBoard {
   /** `http://…/v1` where the scripted model answers. */
   readonly baseUrl: string;
-  /** Pins that read back what was written, analog inputs, Wi-Fi. The Linux build has none of it: only the pins' modes. */
+  /** Pins that read back what was written, analog inputs, Wi-Fi. The Linux build has no more than the pins' modes. */
   readonly hasHardware: boolean;
-  /** Memory figures are those of an ESP32 (14-byte variables, fixed number). Elsewhere they are printed, not judged. */
-  readonly memoryIsComparable: boolean;
+  /** Strings are bytes, as on an ESP32. A build with Unicode strings cannot carry UTF-8 through the agent. */
+  readonly hasByteStrings: boolean;
+  /**
+   * What memory figures are worth: those of an ESP32 (14-byte variables, a fixed number of them), an estimate, in which
+   * growth is real and size is not, or those of another kind of board, to be printed only.
+   */
+  readonly memoryKind: "esp32" | "estimate" | "other";
   /** Types at the console. `\x04` is Ctrl-D and `\x03` is Ctrl-C on every driver. */
   type(text: string): void;
   /** Waits until what was printed after the last match has `expected`; gives everything printed up to its end. */
   expectOutput(expected: string | RegExp, options?: ExpectOptions): Promise<string>;
-  /** Types one REPL line and gives what was printed until it was done and the board at rest, without echo and prompt. */
+  /** Types one REPL line; gives what was printed until it was done and the board at rest, without echo and prompt. */
   runLine(code: string, options?: ExpectOptions): Promise<string>;
   /** Types `main_loop_entry` and waits for the chat's prompt. Only after it does `\x04` leave the chat. */
   enterChat(): Promise<void>;

@@ -1,17 +1,37 @@
 /** JSON as the board has it: strings are bytes, and the parser takes more than JSON. */
 export const boardJson = { parse, stringify };
 
-// Bytes of 0x7f and more are written as escapes, each on its own, which is mojibake to everybody else.
+// Bytes of 0x7f and more are written as escapes, each on its own, which is mojibake to everybody else. A cycle is
+// written as ` ... ` and never throws.
 function stringify(value: any): string | undefined {
-  return JSON.stringify(value)?.replace(/[\x7f-\uffff]/g, (character) => {
-    const code = character.charCodeAt(0);
-    if (code > 0xff) throw new Error(`U+${code.toString(16)} reached JSON.stringify: no byte of a board's string`);
-    return `\\u${code.toString(16).toUpperCase().padStart(4, "0")}`;
-  });
+  const cycle = "\x00cycle";
+  const parents: object[] = [];
+  function mark(this: object, _: string, inner: any): any {
+    while (parents.length && parents.at(-1) !== this) parents.pop();
+    if (typeof inner !== "object" || inner === null) return inner;
+    if (parents.includes(inner)) return cycle;
+    parents.push(inner);
+    return inner;
+  }
+  return JSON.stringify(value, mark)
+    ?.replaceAll('"\\u0000cycle"', " ... ")
+    .replace(/[\x7f-\uffff]/g, (character) => {
+      const code = character.charCodeAt(0);
+      if (code > 0xff) throw new Error(`U+${code.toString(16)} reached JSON.stringify: no byte of a board's string`);
+      return `\\u${code.toString(16).toUpperCase().padStart(4, "0")}`;
+    });
 }
 
 const SPACE = /(?:[ \t\r\n\v\f]|\/\/[^\n]*|\/\*[^]*?\*\/)*/y;
-const TOKEN = /(true|false|null)(?![\w$])|([A-Za-z_$][\w$]*)|(0[xX][\da-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|("(?:[^"\\\n]|\\[^])*"|'(?:[^'\\\n]|\\[^])*')|(["'][^]*)|([^])/y;
+const KINDS = [
+  /(true|false|null)(?![\w$])/,
+  /([A-Za-z_$][\w$]*)/,
+  /(0[xX][\da-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)/,
+  /("(?:[^"\\\n]|\\[^])*"|'(?:[^'\\\n]|\\[^])*')/,
+  /(["'][^]*)/,
+  /([^])/,
+];
+const TOKEN = new RegExp(KINDS.map((kind) => kind.source).join("|"), "y");
 const ESCAPE = /\\(?:u([\da-fA-F]{0,4})|x([\da-fA-F]{0,2})|([^]))/g;
 const LETTERS: Record<string, string> = { n: "\n", b: "\b", f: "\f", r: "\r", t: "\t", v: "\v" };
 
@@ -24,11 +44,12 @@ function unquote(text: string): string {
   });
 }
 
-// Ignores what follows the value, takes trailing commas, single quotes and hex, gives undefined for a lone `-`, drops the
-// keys `__proto__` and `constructor`, and lets the first of two same keys win.
+// Ignores what follows the value, takes trailing commas, single quotes and hex, gives undefined for a lone `-`, drops
+// the keys `__proto__` and `constructor`, and lets the first of two same keys win.
 function parse(source: any): any {
   const text = String(source);
   let at = 0;
+  /** A single character, or what kind of token it is. */
   let kind = "";
   let token = "";
 
@@ -58,16 +79,17 @@ function parse(source: any): any {
   }
 
   function value(): any {
-    if (kind === "word" || kind === "number" || kind === "string") {
-      const one = kind === "string" ? unquote(token) : kind === "word" ? JSON.parse(token) : Number(token);
+    const first = kind;
+    if (first === "word" || first === "number" || first === "string") {
+      const one = first === "string" ? unquote(token) : first === "word" ? JSON.parse(token) : Number(token);
       next();
       return one;
     }
-    if (kind === "-") {
+    if (first === "-") {
       next();
       return kind === "number" ? 0 - value() : undefined;
     }
-    if (kind === "[") {
+    if (first === "[") {
       const list: any[] = [];
       next();
       while (kind !== "]") {
@@ -79,7 +101,7 @@ function parse(source: any): any {
       next();
       return list;
     }
-    if (kind === "{") {
+    if (first === "{") {
       const object: Record<string, any> = {};
       next();
       while (kind === "string") {
@@ -94,7 +116,7 @@ function parse(source: any): any {
       match("}");
       return object;
     }
-    throw new Error(`Expecting valid value, got ${kind}`);
+    throw new Error(`Expecting valid value, got ${first}`);
   }
 
   next();

@@ -14,7 +14,12 @@ beforeEach(() => {
 });
 
 /** Registers a tool that notes what it was called with. */
-function register(name: string, properties: object, required: string[] = [], execute: (args: any, context: any) => any = () => "done"): void {
+function register(
+  name: string,
+  properties: object,
+  required: string[] = [],
+  execute: (args: any, context: any) => any = () => "done",
+): void {
   const problem = firmware.append(tools, {
     name,
     description: `Does ${name}`,
@@ -28,7 +33,9 @@ function register(name: string, properties: object, required: string[] = [], exe
 }
 
 const call = (name: string, args: unknown) =>
-  firmware.createCaller(tools).call({ id: "x", name, arguments: typeof args === "string" ? args : JSON.stringify(args) });
+  firmware
+    .createCaller(tools)
+    .call({ id: "x", name, arguments: typeof args === "string" ? args : JSON.stringify(args) });
 
 /** Lets everything happen that does not wait for time. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));
@@ -54,7 +61,18 @@ describe("arguments against the schema", () => {
 
   it("takes what fits, as it came", async () => {
     register("tool", properties);
-    const good = { text: "", number: -1.5, ratio: 0.1, whole: 39, flag: false, list: [], map: { a: 1 }, mode: "off", level: 4, extra: [1] };
+    const good = {
+      text: "",
+      number: -1.5,
+      ratio: 0.1,
+      whole: 39,
+      flag: false,
+      list: [],
+      map: { a: 1 },
+      mode: "off",
+      level: 4,
+      extra: [1],
+    };
     expect(await call("tool", good)).toEqual({ isError: false, content: "done" });
     expect(seen).toEqual([good]);
   });
@@ -69,7 +87,10 @@ describe("arguments against the schema", () => {
     register("tool", properties, ["text"]);
     await call("tool", { text: "a", number: null, mode: null });
     expect(seen).toEqual([{ text: "a" }]);
-    expect(await call("tool", { text: null })).toEqual({ isError: true, content: 'tool: the argument "text" is missing' });
+    expect(await call("tool", { text: null })).toEqual({
+      isError: true,
+      content: 'tool: the argument "text" is missing',
+    });
   });
 
   it.each([
@@ -103,7 +124,11 @@ describe("arguments against the schema", () => {
     register("tool", properties);
     const result = await call("tool", { [name]: value });
     expect(result.isError).toBe(true);
-    expect(result.content).toContain(`tool: the argument "${name}" must be ${words}, not ${JSON.stringify(value)}`.replace("Infinity", ""). slice(0, 40));
+    expect(result.content).toContain(
+      `tool: the argument "${name}" must be ${words}, not ${JSON.stringify(value)}`
+        .replace("Infinity", "")
+        .slice(0, 40),
+    );
     expect(result.content).toContain(words);
     expect(seen).toEqual([]);
   });
@@ -117,7 +142,10 @@ describe("arguments against the schema", () => {
 
   it("names what is missing", async () => {
     register("tool", properties, ["text", "whole"]);
-    expect(await call("tool", { text: "a" })).toEqual({ isError: true, content: 'tool: the argument "whole" is missing' });
+    expect(await call("tool", { text: "a" })).toEqual({
+      isError: true,
+      content: 'tool: the argument "whole" is missing',
+    });
     expect(await call("tool", "")).toEqual({ isError: true, content: 'tool: the argument "text" is missing' });
   });
 
@@ -129,11 +157,21 @@ describe("arguments against the schema", () => {
   });
 
   it("sends no double to a model, and leaves the word alone elsewhere", () => {
-    register("tool", { double: { type: "double", description: 'a "double" value' }, size: { type: "string", enum: ["single", "double"] } }, ["double"]);
+    register(
+      "tool",
+      {
+        double: { type: "double", description: 'a "double" value' },
+        size: { type: "string", enum: ["single", "double"] },
+      },
+      ["double"],
+    );
     const { parameters } = firmware.load(firmware.find(tools, "tool")!);
     expect(JSON.parse(parameters)).toEqual({
       type: "object",
-      properties: { double: { type: "number", description: 'a "double" value' }, size: { type: "string", enum: ["single", "double"] } },
+      properties: {
+        double: { type: "number", description: 'a "double" value' },
+        size: { type: "string", enum: ["single", "double"] },
+      },
       required: ["double"],
     });
   });
@@ -147,18 +185,21 @@ describe("arguments against the schema", () => {
     const types = ["string", "number", "integer", "boolean", "array", "object"] as const;
     register("any", Object.fromEntries(types.map((type) => [type, { type }])));
     return fc.assert(
-      fc.asyncProperty(fc.record(Object.fromEntries(types.map((type) => [type, fc.jsonValue({ maxDepth: 1 })])), { requiredKeys: [] }), async (args) => {
-        seen = [];
-        const result = await call("any", toBytes(JSON.stringify(args)));
-        expect(result.isError).toBe(seen.length === 0);
-        for (const type of types) {
-          const value = seen[0]?.[type];
-          if (value === undefined) continue;
-          if (type === "integer") expect(Number.isInteger(value)).toBe(true);
-          else if (type === "array") expect(Array.isArray(value)).toBe(true);
-          else expect(typeof value).toBe(type);
-        }
-      }),
+      fc.asyncProperty(
+        fc.record(Object.fromEntries(types.map((type) => [type, fc.jsonValue({ maxDepth: 1 })])), { requiredKeys: [] }),
+        async (args) => {
+          seen = [];
+          const result = await call("any", toBytes(JSON.stringify(args)));
+          expect(result.isError).toBe(seen.length === 0);
+          for (const type of types) {
+            const value = seen[0]?.[type];
+            if (value === undefined) continue;
+            if (type === "integer") expect(Number.isInteger(value)).toBe(true);
+            else if (type === "array") expect(Array.isArray(value)).toBe(true);
+            else expect(typeof value).toBe(type);
+          }
+        },
+      ),
     );
   });
 });
@@ -171,7 +212,30 @@ describe("arguments as text", () => {
   });
 
   it.each([
-    '{"a":1', '{"a":1}}', '{"a":1} x', '{"a":1} {"b":2}', '{"a":1}, {"b":2}', '{"a":12', "{", "}", "[]", "[{}]", "1", '"{}"', "null", "true", "undefined", "{a:1}", '{"a":}', '{"a":-}', '{"a"', "<tool>", '{"a":"x}', "{}[]{}", "\0{}", '{"a":1}\0}',
+    '{"a":1',
+    '{"a":1}}',
+    '{"a":1} x',
+    '{"a":1} {"b":2}',
+    '{"a":1}, {"b":2}',
+    '{"a":12',
+    "{",
+    "}",
+    "[]",
+    "[{}]",
+    "1",
+    '"{}"',
+    "null",
+    "true",
+    "undefined",
+    "{a:1}",
+    '{"a":}',
+    '{"a":-}',
+    '{"a"',
+    "<tool>",
+    '{"a":"x}',
+    "{}[]{}",
+    "\0{}",
+    '{"a":1}\0}',
   ])("refuses %j and does not run the tool", async (text) => {
     register("tool", {});
     const result = await call("tool", text);
@@ -189,7 +253,14 @@ describe("arguments as text", () => {
 
   it("leaves alone what only looks like it", async () => {
     register("tool", {});
-    const other = [{ name: "other", arguments: { a: 1 } }, { name: "tool" }, { name: "tool", arguments: { a: 1 }, more: 1 }, { name: "tool", arguments: [1] }, { name: "tool", arguments: 5 }, { arguments: { a: 1 } }];
+    const other = [
+      { name: "other", arguments: { a: 1 } },
+      { name: "tool" },
+      { name: "tool", arguments: { a: 1 }, more: 1 },
+      { name: "tool", arguments: [1] },
+      { name: "tool", arguments: 5 },
+      { arguments: { a: 1 } },
+    ];
     for (const args of other) await call("tool", args);
     expect(seen).toEqual(other);
   });
@@ -212,7 +283,10 @@ describe("what a tool gives", () => {
     register("add", {});
     register("mul", {});
     for (const name of ["sub", "", "Add", "__proto__", "toString"]) {
-      expect(await call(name, "{}")).toEqual({ isError: true, content: `there is no tool called ${name}. Tools: add, mul` });
+      expect(await call(name, "{}")).toEqual({
+        isError: true,
+        content: `there is no tool called ${name}. Tools: add, mul`,
+      });
     }
   });
 
@@ -233,9 +307,30 @@ describe("what a tool gives", () => {
     ["a promise", () => Promise.resolve("later"), false, "later"],
     ["a promise of nothing", () => Promise.resolve(), false, "done (no output)"],
     ["a promise of an error result", () => Promise.resolve({ isError: true, content: "no" }), true, "no"],
-    ["a throw", () => { throw new Error("broken"); }, true, "broken"],
-    ["a throw of text", () => { throw "broken"; }, true, "broken"],
-    ["a throw of nothing", () => { throw undefined; }, true, "undefined"],
+    [
+      "a throw",
+      () => {
+        throw new Error("broken");
+      },
+      true,
+      "broken",
+    ],
+    [
+      "a throw of text",
+      () => {
+        throw "broken";
+      },
+      true,
+      "broken",
+    ],
+    [
+      "a throw of nothing",
+      () => {
+        throw undefined;
+      },
+      true,
+      "undefined",
+    ],
     ["a rejection", () => Promise.reject(new Error("broken")), true, "broken"],
     ["a rejection of nothing", () => Promise.reject(), true, "undefined"],
   ] as [string, () => any, boolean, string][])("%s", async (_, output, isError, content) => {
@@ -243,11 +338,12 @@ describe("what a tool gives", () => {
     expect(firmware.clock.pending()).toBe(0);
   });
 
-  // The board writes a cycle as "{ ... }"; an engine that throws must not hang the run either.
-  const circular = () => {
-    const object: any = {};
-    return (object.self = object);
-  };
+  it("a circular object is written as the board writes one", async () => {
+    const object: any = { a: 1 };
+    object.self = object;
+    expect(await give(() => object)).toEqual({ isError: false, content: '{"a":1,"self": ... }' });
+  });
+
   const hostile = () => ({
     get content() {
       throw new Error("got you");
@@ -255,13 +351,14 @@ describe("what a tool gives", () => {
   });
 
   it.each([
-    ["a circular object", circular],
-    ["a getter that throws", hostile],
-    ["a promise of a circular object", () => Promise.resolve(circular())],
-    ["a promise of a getter that throws", () => Promise.resolve(hostile())],
+    ["an object that throws when it is read", hostile],
+    ["a promise of one", () => Promise.resolve(hostile())],
   ])("%s is an error result", async (_, output) => {
     let result: any;
-    void give(output).then((one) => (result = one));
+    give(output).then(
+      (one) => (result = one),
+      (error) => (result = `rejected: ${error.message}`),
+    );
     await settle();
     expect(result).toMatchObject({ isError: true });
     expect(firmware.clock.pending()).toBe(0);
@@ -272,7 +369,15 @@ describe("what a tool gives", () => {
     expect(result.content.length).toBeLessThanOrEqual(1024);
     expect(result.content).toMatch(/^(?:\xe2\x82\xac)+\n\[cut: \d+ of 99000 bytes\]$/);
     firmware.openSettings().apply({ toolResultBytes: 64 }, true);
-    for (const output of [() => "x".repeat(1e5), () => ({ isError: true, content: "x".repeat(1e5) }), () => ({ list: "x".repeat(1e5) }), () => { throw new Error("x".repeat(1e5)); }, () => Promise.resolve("x".repeat(1e5))]) {
+    for (const output of [
+      () => "x".repeat(1e5),
+      () => ({ isError: true, content: "x".repeat(1e5) }),
+      () => ({ list: "x".repeat(1e5) }),
+      () => {
+        throw new Error("x".repeat(1e5));
+      },
+      () => Promise.resolve("x".repeat(1e5)),
+    ]) {
       tools = { count: 0 };
       expect((await give(output)).content.length).toBeLessThanOrEqual(64);
     }
@@ -306,7 +411,9 @@ describe("what a tool gives", () => {
 
   it("leaves no timer behind once a promise settled", async () => {
     let result: any;
-    void give(() => new Promise((done) => firmware.clock.setTimeout(() => done("slow"), 5000))).then((one) => (result = one));
+    void give(() => new Promise((done) => firmware.clock.setTimeout(() => done("slow"), 5000))).then(
+      (one) => (result = one),
+    );
     firmware.clock.advance(5000);
     await settle();
     expect(result).toEqual({ isError: false, content: "slow" });
@@ -316,7 +423,9 @@ describe("what a tool gives", () => {
   it("shows a tool the others by name and description", async () => {
     register("add", {});
     const list: string[] = [];
-    register("list", {}, [], (__, context) => context.eachTool((name: string, description: string) => list.push(`${name}: ${description}`)));
+    register("list", {}, [], (__, context) =>
+      context.eachTool((name: string, description: string) => list.push(`${name}: ${description}`)),
+    );
     await call("list", {});
     expect(list).toEqual(["add: Does add", "list: Does list"]);
   });
@@ -326,7 +435,23 @@ describe("registering tools", () => {
   const tool = { name: "t", description: "d", execute: () => "" };
 
   it("refuses bad and double ones by name, and changes nothing", () => {
-    for (const bad of [null, undefined, 5, {}, { ...tool, name: "" }, { ...tool, name: "a b" }, { ...tool, name: "ä" }, { ...tool, name: "x".repeat(64) }, { ...tool, name: 5 }, { ...tool, description: "" }, { ...tool, description: 5 }, { ...tool, execute: "no" }, { ...tool, parameters: {} }, { ...tool, parameters: { type: "object" } }, { ...tool, parameters: { type: "string", properties: {} } }]) {
+    for (const bad of [
+      null,
+      undefined,
+      5,
+      {},
+      { ...tool, name: "" },
+      { ...tool, name: "a b" },
+      { ...tool, name: "ä" },
+      { ...tool, name: "x".repeat(64) },
+      { ...tool, name: 5 },
+      { ...tool, description: "" },
+      { ...tool, description: 5 },
+      { ...tool, execute: "no" },
+      { ...tool, parameters: {} },
+      { ...tool, parameters: { type: "object" } },
+      { ...tool, parameters: { type: "string", properties: {} } },
+    ]) {
       expect(firmware.append(tools, bad)).not.toBe("");
     }
     expect(tools.count).toBe(0);

@@ -27,7 +27,20 @@ describe("settings", () => {
     expect(firmware.setting("provider")).toBe("openai");
     expect(firmware.setting("baseUrl")).toBe("");
     expect(firmware.setting("systemPrompt").length).toBeLessThanOrEqual(1024);
-    for (const name of ["baseUrl", "apiKey", "model", "provider", "systemPrompt", "maxTokens", "historyBytes", "sseLineBytes", "requestTimeoutMs", "idleTimeoutMs", "toolTimeoutMs", "retries"]) {
+    for (const name of [
+      "baseUrl",
+      "apiKey",
+      "model",
+      "provider",
+      "systemPrompt",
+      "maxTokens",
+      "historyBytes",
+      "sseLineBytes",
+      "requestTimeoutMs",
+      "idleTimeoutMs",
+      "toolTimeoutMs",
+      "retries",
+    ]) {
       expect(firmware.openSettings().names).toContain(name);
     }
   });
@@ -40,8 +53,23 @@ describe("settings", () => {
         expect(apply({ [name]: good }, true)).toEqual([]);
         expect(firmware.setting(name)).toBe(good);
       }
-      for (const bad of [least! - 1, most! + 1, least! + 0.5, NaN, Infinity, -Infinity, String(normal), "", true, [normal], {}, undefined]) {
-        expect(apply({ [name]: bad }, true), `${name} ${String(bad)}`).toEqual([`${name} must be a whole number from ${least} to ${most}`]);
+      for (const bad of [
+        least! - 1,
+        most! + 1,
+        least! + 0.5,
+        NaN,
+        Infinity,
+        -Infinity,
+        String(normal),
+        "",
+        true,
+        [normal],
+        {},
+        undefined,
+      ]) {
+        expect(apply({ [name]: bad }, true), `${name} ${String(bad)}`).toEqual([
+          `${name} must be a whole number from ${least} to ${most}`,
+        ]);
         expect(firmware.setting(name)).toBe(normal);
       }
     }
@@ -65,10 +93,22 @@ describe("settings", () => {
     expect(apply({ tokensField: "tokens" }, true)[0]).toContain("max_completion_tokens");
     // A line break would end the header that the key stands in.
     for (const name of ["apiKey", "baseUrl", "model"]) {
-      for (const bad of ["http://a b", "http://a\r\nX: y", "http://a\n", "http://\0"]) expect(apply({ [name]: bad }, true), name).toHaveLength(1);
+      for (const bad of ["http://a b", "http://a\r\nX: y", "http://a\n", "http://\0"])
+        expect(apply({ [name]: bad }, true), name).toHaveLength(1);
     }
     expect(apply({ systemPrompt: "Two lines\nwith spaces" }, true)).toEqual([]);
-    expect(apply({ baseUrl: "http://h:1/v1", model: "qwen3:0.6b", apiKey: "sk-1", tokensField: "max_completion_tokens", provider: "openai" }, true)).toEqual([]);
+    expect(
+      apply(
+        {
+          baseUrl: "http://h:1/v1",
+          model: "qwen3:0.6b",
+          apiKey: "sk-1",
+          tokensField: "max_completion_tokens",
+          provider: "openai",
+        },
+        true,
+      ),
+    ).toEqual([]);
   });
 
   it("refuse names that are none, own or inherited", () => {
@@ -106,7 +146,13 @@ describe("settings", () => {
 
   it("are never out of range, whatever is applied", () => {
     const { names, apply } = firmware.openSettings();
-    const value = fc.oneof(fc.integer(), fc.integer({ min: -2, max: 5000 }), fc.double(), fc.jsonValue(), fc.constantFrom(null, undefined, "http://h", ""));
+    const value = fc.oneof(
+      fc.integer(),
+      fc.integer({ min: -2, max: 5000 }),
+      fc.double(),
+      fc.jsonValue(),
+      fc.constantFrom(null, undefined, "http://h", ""),
+    );
     const values = fc.dictionary(fc.oneof(fc.constantFrom(...names), fc.string()), value);
     fc.assert(
       fc.property(values, fc.boolean(), (some, strict) => {
@@ -136,7 +182,26 @@ describe("agent.json", () => {
     expect(firmware.setting("retries")).toBe(2);
   });
 
-  it.each(["", " ", "{", '{"retries":1', '{"model":"x', "[]", "[1]", "null", "5", "true", '"text"', "not JSON", "\0", "\xff\xff\xff\xff", "{retries:1}", '{"retries":}', "-", '{"retries":-}'])("that is damaged (%j) gives defaults and one line, and stays", (text) => {
+  it.each([
+    "",
+    " ",
+    "{",
+    '{"retries":1',
+    '{"model":"x',
+    "[]",
+    "[1]",
+    "null",
+    "5",
+    "true",
+    '"text"',
+    "not JSON",
+    "\0",
+    "\xff\xff\xff\xff",
+    "{retries:1}",
+    '{"retries":}',
+    "-",
+    '{"retries":-}',
+  ])("that is damaged (%j) gives defaults and one line, and stays", (text) => {
     load('{"retries":1}');
     expect(load(text)).toContain("agent.json is not a JSON object");
     expect(firmware.setting("retries")).toBe(2);
@@ -173,7 +238,11 @@ describe("agent.json", () => {
         const settings = firmware.openSettings();
         expect(settings.apply({ systemPrompt: toBytes(text), retries, baseUrl: "http://h:1/v1" }, true)).toEqual([]);
         expect(settings.save()).toBe("");
-        expect(JSON.parse(Buffer.from(firmware.files["agent.json"]!, "latin1").toString("utf8"))).toEqual({ systemPrompt: text, retries, baseUrl: "http://h:1/v1" });
+        expect(JSON.parse(Buffer.from(firmware.files["agent.json"]!, "latin1").toString("utf8"))).toEqual({
+          systemPrompt: text,
+          retries,
+          baseUrl: "http://h:1/v1",
+        });
         settings.apply({ systemPrompt: null, retries: null }, true);
         expect(settings.load()).toBe("");
         expect(firmware.setting("systemPrompt")).toBe(toBytes(text));

@@ -57,7 +57,8 @@ export function exchangeWith(firmware: Firmware, tools: Registry, answers: Answe
     for (const piece of answer.pieces) request.data(piece);
     if (answer.end !== "hang") request.end();
     // Silence ends at a timeout, and a retry comes after its wait.
-    while (!reply && clock.pending() && requests.length === first + i + 1) clock.advance(clock.nextDue()! - clock.now());
+    while (!reply && clock.pending() && requests.length === first + i + 1)
+      clock.advance(clock.nextDue()! - clock.now());
     if (!request.closed) throw new Error("the connection was left open");
   }
   abort();
@@ -65,7 +66,17 @@ export function exchangeWith(firmware: Firmware, tools: Registry, answers: Answe
   requests.length = first;
 
   const caller = firmware.createCaller(tools);
-  const outcome: Outcome = { text: "", reasoning: "", calls: [], refused: [], stop: reply.stop, failure, events, warnings: [], waits: [] };
+  const outcome: Outcome = {
+    text: "",
+    reasoning: "",
+    calls: [],
+    refused: [],
+    stop: reply.stop,
+    failure,
+    events,
+    warnings: [],
+    waits: [],
+  };
   for (const event of events) {
     if (event.type === "textDelta") outcome.text += event.text;
     if (event.type === "reasoningDelta") outcome.reasoning += event.text;

@@ -5,7 +5,19 @@ import { toBytes } from "../drivers/bytes";
 import { bootFirmware, isUtf8 } from "./board";
 import { checkMessages } from "./messages";
 
-const { ANSWER, CALLS, createHistory, createOpenai, cutUtf8, editHistory, limitText, readHistory, RESULT, toJson, USER } = bootFirmware();
+const {
+  ANSWER,
+  CALLS,
+  createHistory,
+  createOpenai,
+  cutUtf8,
+  editHistory,
+  limitText,
+  readHistory,
+  RESULT,
+  toJson,
+  USER,
+} = bootFirmware();
 const provider = createOpenai();
 
 /** What the history holds, as a server would read it. */
@@ -21,10 +33,37 @@ function messagesOf(history: History): any[] {
 
 const text = fc.oneof(
   { weight: 4, arbitrary: fc.string({ unit: "binary", maxLength: 60 }).map(toBytes) },
-  { weight: 1, arbitrary: fc.constantFrom('{"role":"tool","content":"x"}', ',"content":"', '"},{', "\\", '"', "\xff\xfe", "\xe2\x82", "\u0001\u0000\n", "]") },
-  { weight: 1, arbitrary: fc.tuple(fc.constantFrom("x", '"', "\\", "\xe6\xb8\xa9", "\xff", "\u0001"), fc.nat(1500)).map(([unit, n]) => unit.repeat(n)) },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom(
+      '{"role":"tool","content":"x"}',
+      ',"content":"',
+      '"},{',
+      "\\",
+      '"',
+      "\xff\xfe",
+      "\xe2\x82",
+      "\u0001\u0000\n",
+      "]",
+    ),
+  },
+  {
+    weight: 1,
+    arbitrary: fc
+      .tuple(fc.constantFrom("x", '"', "\\", "\xe6\xb8\xa9", "\xff", "\u0001"), fc.nat(1500))
+      .map(([unit, n]) => unit.repeat(n)),
+  },
 );
-const call = fc.record({ id: fc.oneof(fc.constant(""), text.map((id) => id.slice(0, 40))), name: fc.constantFrom("add", "gpio_write"), value: text, result: text, isError: fc.boolean() });
+const call = fc.record({
+  id: fc.oneof(
+    fc.constant(""),
+    text.map((id) => id.slice(0, 40)),
+  ),
+  name: fc.constantFrom("add", "gpio_write"),
+  value: text,
+  result: text,
+  isError: fc.boolean(),
+});
 const turn = fc.record({ text, calls: fc.array(call, { minLength: 1, maxLength: 8 }) });
 const exchange = fc.record({
   prompt: text,
@@ -47,7 +86,7 @@ describe("history", () => {
         let ids = 0;
 
         for (const { prompt, turns, end } of exchanges) {
-          const question = provider.message(USER, prompt);
+          const question = provider.compose(USER, prompt);
           if (question.length > bytes >> 1) continue;
           const before = messagesOf(history);
           expect(edit().append(question, USER)).toBe(true);
@@ -59,8 +98,12 @@ describe("history", () => {
 
           let running = true;
           for (const [number, { text: said, calls }] of turns.entries()) {
-            const made = calls.map(({ id, name, value }) => ({ id: id || `call_${++ids}`, name, arguments: toJson({ value: cutUtf8(value, Math.floor(share / 10)) }) }));
-            const fits = edit().append(provider.message(CALLS, cutUtf8(said, share >> 2), made), CALLS);
+            const made = calls.map(({ id, name, value }) => ({
+              id: id || `call_${++ids}`,
+              name,
+              arguments: toJson({ value: cutUtf8(value, Math.floor(share / 10)) }),
+            }));
+            const fits = edit().append(provider.compose(CALLS, cutUtf8(said, share >> 2), made), CALLS);
             checkMessages(messagesOf(history), { trim, asked });
             if (!fits) refused++;
             running = fits;
@@ -71,8 +114,9 @@ describe("history", () => {
                 break;
               }
               let content = calls[i]!.result;
-              while (content.length > 64 && toJson(content).length > share) content = limitText(content, content.length >> 1);
-              const json = provider.message(RESULT, content, [made[i]!], calls[i]!.isError);
+              while (content.length > 64 && toJson(content).length > share)
+                content = limitText(content, content.length >> 1);
+              const json = provider.compose(RESULT, content, [made[i]!], calls[i]!.isError);
               if (!edit().append(json, RESULT)) {
                 running = false;
                 refused++;
@@ -88,8 +132,9 @@ describe("history", () => {
             if (!running) break;
           }
           if (running && typeof end === "string") {
-            const answer = provider.message(ANSWER, limitText(end, share));
-            if (edit().append(answer, ANSWER)) expect(messagesOf(history).at(-1)).toEqual(JSON.parse(Buffer.from(answer, "latin1").toString("utf8")));
+            const answer = provider.compose(ANSWER, limitText(end, share));
+            if (edit().append(answer, ANSWER))
+              expect(messagesOf(history).at(-1)).toEqual(JSON.parse(Buffer.from(answer, "latin1").toString("utf8")));
           } else {
             edit().rollback();
             // The question stays, so that "continue" has something to go on.
@@ -107,24 +152,30 @@ describe("history", () => {
     const history = createHistory(1024);
     const append = (json: string, kind: number) => editHistory(history, 5, provider).append(json, kind);
     const add = { id: "1", name: "add", arguments: "{}" };
-    append(provider.message(USER, "one"), USER);
-    append(provider.message(CALLS, "", [add]), CALLS);
-    append(provider.message(RESULT, "2", [add]), RESULT);
-    append(provider.message(ANSWER, "two"), ANSWER);
-    append(provider.message(USER, "three"), USER);
-    expect(messagesOf(history).map((message) => message.role)).toEqual(["user", "assistant", "tool", "assistant", "user"]);
-    append(provider.message(ANSWER, "four"), ANSWER);
+    append(provider.compose(USER, "one"), USER);
+    append(provider.compose(CALLS, "", [add]), CALLS);
+    append(provider.compose(RESULT, "2", [add]), RESULT);
+    append(provider.compose(ANSWER, "two"), ANSWER);
+    append(provider.compose(USER, "three"), USER);
+    expect(messagesOf(history).map((message) => message.role)).toEqual([
+      "user",
+      "assistant",
+      "tool",
+      "assistant",
+      "user",
+    ]);
+    append(provider.compose(ANSWER, "four"), ANSWER);
     expect(messagesOf(history).map((message) => message.content)).toEqual(["three", "four"]);
   });
 
   it("shortens the oldest results of a long run, then drops its oldest turns, and keeps its question", () => {
     const history = createHistory(2048);
     const append = (json: string, kind: number) => editHistory(history, 64, provider).append(json, kind);
-    append(provider.message(USER, "question"), USER);
+    append(provider.compose(USER, "question"), USER);
     for (let i = 0; i < 20; i++) {
       const one = { id: `c${i}`, name: "read_file", arguments: '{"path":"a"}' };
-      expect(append(provider.message(CALLS, "", [one]), CALLS)).toBe(true);
-      expect(append(provider.message(RESULT, `${i} ${"x".repeat(480)}`, [one]), RESULT)).toBe(true);
+      expect(append(provider.compose(CALLS, "", [one]), CALLS)).toBe(true);
+      expect(append(provider.compose(RESULT, `${i} ${"x".repeat(480)}`, [one]), RESULT)).toBe(true);
       const messages = messagesOf(history);
       expect(messages[0]).toEqual({ role: "user", content: "question" });
       expect(messages.at(-1).content).toMatch(new RegExp(`^${i} x{480}$`));
@@ -136,12 +187,12 @@ describe("history", () => {
   it("refuses a message that is larger than everything, and changes nothing", () => {
     const history = createHistory(1024);
     const edit = editHistory(history, 24, provider);
-    edit.append(provider.message(USER, "hello"), USER);
-    edit.append(provider.message(ANSWER, "hi"), ANSWER);
+    edit.append(provider.compose(USER, "hello"), USER);
+    edit.append(provider.compose(ANSWER, "hi"), ANSWER);
     const before = messagesOf(history);
-    expect(edit.append(provider.message(USER, "x".repeat(1024)), USER)).toBe(false);
+    expect(edit.append(provider.compose(USER, "x".repeat(1024)), USER)).toBe(false);
     expect(messagesOf(history)).toEqual(before);
-    const fill = provider.message(USER, "x".repeat(1023 - provider.message(USER, "").length));
+    const fill = provider.compose(USER, "x".repeat(1023 - provider.compose(USER, "").length));
     expect(edit.append(fill, USER)).toBe(true);
     expect(history.used).toBe(1024);
   });

@@ -14,8 +14,14 @@ for (const name of ["add", "mul", "say", "info"]) {
 
 const event = (value: unknown) => `data: ${typeof value === "string" ? value : toBytes(JSON.stringify(value))}\n\n`;
 const delta = (one: unknown) => event({ choices: [{ index: 0, delta: one, finish_reason: null }] });
-const finish = (reason: string) => event({ choices: [{ index: 0, delta: {}, finish_reason: reason }] }) + event("[DONE]");
-const piece = (index: unknown, id: unknown, name: unknown, args: unknown) => ({ index, id, type: "function", function: { name, arguments: args } });
+const finish = (reason: string) =>
+  event({ choices: [{ index: 0, delta: {}, finish_reason: reason }] }) + event("[DONE]");
+const piece = (index: unknown, id: unknown, name: unknown, args: unknown) => ({
+  index,
+  id,
+  type: "function",
+  function: { name, arguments: args },
+});
 
 /** The outcome of a stream, which must be the same in single bytes. */
 function read(stream: string, last = true): Outcome {
@@ -37,7 +43,9 @@ const _ = undefined;
 
 describe("which call a piece belongs to", () => {
   it("an index of a call, no id or the same id: that call", () => {
-    expect(merge([0, "a", "add", '{"a":'], [0, _, _, "1"], [0, "a", _, "}"])).toEqual([{ id: "a", name: "add", arguments: { a: 1 } }]);
+    expect(merge([0, "a", "add", '{"a":'], [0, _, _, "1"], [0, "a", _, "}"])).toEqual([
+      { id: "a", name: "add", arguments: { a: 1 } },
+    ]);
   });
 
   it("an index of a call, another id: a call of that id, else a new one", () => {
@@ -81,30 +89,43 @@ describe("which call a piece belongs to", () => {
       { id: "", name: "mul", arguments: { b: 2 } },
     ]);
     // After one that is not complete it is the same call, its name repeated.
-    expect(merge([0, _, "add", '{"a":{"b":1}'], [0, _, "add", "}"])).toEqual([{ id: "", name: "add", arguments: { a: { b: 1 } } }]);
-    expect(merge([0, "a", "add", '{"a":"}'], [0, "a", "add", '"}'])).toEqual([{ id: "a", name: "add", arguments: { a: "}" } }]);
+    expect(merge([0, _, "add", '{"a":{"b":1}'], [0, _, "add", "}"])).toEqual([
+      { id: "", name: "add", arguments: { a: { b: 1 } } },
+    ]);
+    expect(merge([0, "a", "add", '{"a":"}'], [0, "a", "add", '"}'])).toEqual([
+      { id: "a", name: "add", arguments: { a: "}" } },
+    ]);
   });
 });
 
 describe("how the fields of a call are merged", () => {
   it("id and name: the first that is not empty stays", () => {
-    expect(merge([0, "", "", ""], [0, "x", "add", "{"], [0, null, "other", "}"])).toEqual([{ id: "x", name: "add", arguments: {} }]);
+    expect(merge([0, "", "", ""], [0, "x", "add", "{"], [0, null, "other", "}"])).toEqual([
+      { id: "x", name: "add", arguments: {} },
+    ]);
     expect(merge([0, null, null, null], [0, "", "add", ""], [0, "late", "", '{"a":1}'])).toEqual([
       { id: "late", name: "add", arguments: { a: 1 } },
     ]);
-    expect(merge([0, _, "add", '{"a":1}'], [0, "late", _, _])).toEqual([{ id: "late", name: "add", arguments: { a: 1 } }]);
+    expect(merge([0, _, "add", '{"a":1}'], [0, "late", _, _])).toEqual([
+      { id: "late", name: "add", arguments: { a: 1 } },
+    ]);
   });
 
   it("arguments: text is appended, an object is its JSON, null and empty text add nothing", () => {
     expect(merge([0, "x", "add", '{"a"'], [0, _, _, null], [0, _, _, ""], [0, _, _, ":1}"])).toEqual([
       { id: "x", name: "add", arguments: { a: 1 } },
     ]);
-    expect(merge([0, "x", "add", { a: [1, { b: "ü😀" }] }])).toEqual([{ id: "x", name: "add", arguments: { a: [1, { b: "ü😀" }] } }]);
+    expect(merge([0, "x", "add", { a: [1, { b: "ü😀" }] }])).toEqual([
+      { id: "x", name: "add", arguments: { a: [1, { b: "ü😀" }] } },
+    ]);
   });
 
   it("no arguments at all are {}", () => {
-    for (const none of [_, null, "", " \n", {}]) expect(merge([0, "x", "info", none])).toEqual([{ id: "x", name: "info", arguments: {} }]);
-    expect(callsOf({ index: 0, id: "x", function: { name: "info" } })).toEqual([{ id: "x", name: "info", arguments: {} }]);
+    for (const none of [_, null, "", " \n", {}])
+      expect(merge([0, "x", "info", none])).toEqual([{ id: "x", name: "info", arguments: {} }]);
+    expect(callsOf({ index: 0, id: "x", function: { name: "info" } })).toEqual([
+      { id: "x", name: "info", arguments: {} },
+    ]);
   });
 
   it("arguments up to maxToolArgLen; of what is longer nothing is run, and the model is told the limit", () => {
@@ -115,44 +136,74 @@ describe("how the fields of a call are merged", () => {
       .join("");
     const outcome = read(stream + delta({ tool_calls: [piece(1, "y", "add", "{}")] }) + finish("tool_calls"));
     expect(outcome.calls).toEqual([{ id: "y", name: "add", arguments: {} }]);
-    expect(outcome.refused).toEqual([{ name: "say", problem: expect.stringContaining("MAX_TOOL_ARG_LEN (1024 bytes)") }]);
+    expect(outcome.refused).toEqual([
+      { name: "say", problem: expect.stringContaining("MAX_TOOL_ARG_LEN (1024 bytes)") },
+    ]);
     expect(outcome.warnings).toHaveLength(1);
   });
 });
 
 describe("calls as odd servers send them", () => {
   it("keeps parallel calls apart, however their pieces are mixed", () => {
-    const call = fc.record({ name: fc.constantFrom("add", "mul", "say"), value: fc.string({ unit: "binary", maxLength: 20 }) });
+    const call = fc.record({
+      name: fc.constantFrom("add", "mul", "say"),
+      value: fc.string({ unit: "binary", maxLength: 20 }),
+    });
     const style = fc.constantFrom("index and id", "index, then id", "index", "id", "always 0", "index and id each");
     fc.assert(
-      fc.property(fc.array(call, { minLength: 1, maxLength: 8 }), style, fc.array(fc.nat(60), { maxLength: 4 }), fc.infiniteStream(fc.nat(7)), (calls, how, places, order) => {
-        const each = /id/.test(how);
-        const queues = calls.map(({ name, value }, i) => {
-          const pieces = cutAt(JSON.stringify({ value }).replace(/[^ -~]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`), places);
-          return pieces.map((args, k) => {
-            const index = how === "always 0" ? 0 : how === "id" ? undefined : i;
-            const withId = how === "index" ? false : how === "index, then id" ? k === pieces.length - 1 : how === "index and id" ? k === 0 : true;
-            return piece(index, withId ? `call-${i}` : undefined, k ? undefined : name, args);
+      fc.property(
+        fc.array(call, { minLength: 1, maxLength: 8 }),
+        style,
+        fc.array(fc.nat(60), { maxLength: 4 }),
+        fc.infiniteStream(fc.nat(7)),
+        (calls, how, places, order) => {
+          const each = /id/.test(how);
+          const queues = calls.map(({ name, value }, i) => {
+            const pieces = cutAt(
+              JSON.stringify({ value }).replace(
+                /[^ -~]/g,
+                (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`,
+              ),
+              places,
+            );
+            return pieces.map((args, k) => {
+              const index = how === "always 0" ? 0 : how === "id" ? undefined : i;
+              const withId =
+                how === "index"
+                  ? false
+                  : how === "index, then id"
+                    ? k === pieces.length - 1
+                    : how === "index and id"
+                      ? k === 0
+                      : true;
+              return piece(index, withId ? `call-${i}` : undefined, k ? undefined : name, args);
+            });
           });
-        });
-        let stream = "";
-        while (queues.some((queue) => queue.length)) {
-          const queue = queues.filter((one) => one.length)[each ? order.next().value % queues.filter((one) => one.length).length : 0]!;
-          stream += delta({ tool_calls: [queue.shift()] });
-        }
-        const got = read(stream + finish("tool_calls")).calls;
-        const byId = new Map(got.map((one) => [one.id, one]));
-        calls.forEach(({ name, value }, i) => {
-          const one = how === "index" ? got[i] : byId.get(`call-${i}`);
-          expect(one).toMatchObject({ name, arguments: { value } });
-        });
-        expect(got).toHaveLength(calls.length);
-      }),
+          let stream = "";
+          while (queues.some((queue) => queue.length)) {
+            const queue = queues.filter((one) => one.length)[
+              each ? order.next().value % queues.filter((one) => one.length).length : 0
+            ]!;
+            stream += delta({ tool_calls: [queue.shift()] });
+          }
+          const got = read(stream + finish("tool_calls")).calls;
+          const byId = new Map(got.map((one) => [one.id, one]));
+          calls.forEach(({ name, value }, i) => {
+            const one = how === "index" ? got[i] : byId.get(`call-${i}`);
+            expect(one).toMatchObject({ name, arguments: { value } });
+          });
+          expect(got).toHaveLength(calls.length);
+        },
+      ),
     );
   });
 
   it("takes several pieces of one event in order", () => {
-    const outcome = read(delta({ tool_calls: [piece(0, "a", "add", "{"), piece(1, "b", "mul", "{"), piece(0, _, _, "}"), piece(1, _, _, "}")] }) + finish("tool_calls"));
+    const outcome = read(
+      delta({
+        tool_calls: [piece(0, "a", "add", "{"), piece(1, "b", "mul", "{"), piece(0, _, _, "}"), piece(1, _, _, "}")],
+      }) + finish("tool_calls"),
+    );
     expect(outcome.calls.map((call) => call.id)).toEqual(["a", "b"]);
   });
 
@@ -160,11 +211,22 @@ describe("calls as odd servers send them", () => {
     expect(merge(["0", "a", "add", "{}"], ["0", "a", _, _])).toEqual([{ id: "a", name: "add", arguments: {} }]);
     expect(merge([null, "a", "add", "{}"], [{}, "b", "mul", "{}"])).toHaveLength(2);
     expect(merge([0, 7, "add", '{"a":'], [0, {}, ["x"], "1}"])).toEqual([{ id: "", name: "add", arguments: { a: 1 } }]);
-    expect(merge([0, "a", "add", 5], [0, _, _, true], [0, _, _, '{"a":1}'])).toEqual([{ id: "a", name: "add", arguments: { a: 1 } }]);
+    expect(merge([0, "a", "add", 5], [0, _, _, true], [0, _, _, '{"a":1}'])).toEqual([
+      { id: "a", name: "add", arguments: { a: 1 } },
+    ]);
   });
 
   it("finds nothing in what is no list of calls", () => {
-    for (const odd of [{}, { index: 0, id: "a", function: { name: "add", arguments: "{}" } }, "add", 5, true, null, [], [null, 1, "add", [], {}, { function: 7 }, { function: null }]]) {
+    for (const odd of [
+      {},
+      { index: 0, id: "a", function: { name: "add", arguments: "{}" } },
+      "add",
+      5,
+      true,
+      null,
+      [],
+      [null, 1, "add", [], {}, { function: 7 }, { function: null }],
+    ]) {
       const outcome = read(delta({ content: "a", tool_calls: odd }) + finish("stop"));
       expect(outcome).toMatchObject({ text: "a", calls: [], refused: [], stop: "stop" });
     }
@@ -172,7 +234,11 @@ describe("calls as odd servers send them", () => {
 
   it("takes only the first 8 calls, says so once, and mixes nothing of the others in", () => {
     const eight = Array.from({ length: 8 }, (__, i) => ({ id: `c${i}`, name: "add", arguments: { i } }));
-    for (const [named, numbered] of [[true, true], [true, false], [false, true]] as const) {
+    for (const [named, numbered] of [
+      [true, true],
+      [true, false],
+      [false, true],
+    ] as const) {
       let stream = "";
       for (let i = 0; i < 11; i++) {
         const index = numbered ? i : undefined;
@@ -188,7 +254,9 @@ describe("calls as odd servers send them", () => {
   it("does so where every call says index 0", () => {
     let stream = "";
     for (let i = 0; i < 10; i++) {
-      stream += delta({ tool_calls: [piece(0, `c${i}`, "add", `{"i":`)] }) + delta({ tool_calls: [piece(0, undefined, undefined, `${i}}`)] });
+      stream +=
+        delta({ tool_calls: [piece(0, `c${i}`, "add", `{"i":`)] }) +
+        delta({ tool_calls: [piece(0, undefined, undefined, `${i}}`)] });
     }
     const outcome = read(stream + finish("tool_calls"));
     expect(outcome.calls.map((call) => call.arguments.i)).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
@@ -196,7 +264,27 @@ describe("calls as odd servers send them", () => {
   });
 
   it("refuses arguments that are cut, no object, or followed by more, and invents nothing", () => {
-    const bad = ['{"a":1', '{"a":12', '{"a":', "{", '{"a":"x', "[1]", '"text"', "12", "true", "null", "[]", '{"a":1} {"a":2}', '{"a":1}{"b":2}', '{"a":1}}', '{"a":1},{"a":2}', 'x{"a":1}', '{"a":1}]{}', '{"a":-}', "{a:1}"];
+    const bad = [
+      '{"a":1',
+      '{"a":12',
+      '{"a":',
+      "{",
+      '{"a":"x',
+      "[1]",
+      '"text"',
+      "12",
+      "true",
+      "null",
+      "[]",
+      '{"a":1} {"a":2}',
+      '{"a":1}{"b":2}',
+      '{"a":1}}',
+      '{"a":1},{"a":2}',
+      'x{"a":1}',
+      '{"a":1}]{}',
+      '{"a":-}',
+      "{a:1}",
+    ];
     for (const args of bad) {
       const outcome = read(delta({ tool_calls: [piece(0, "x", "add", args)] }) + finish("tool_calls"));
       expect.soft(outcome.calls, args).toEqual([]);
@@ -231,7 +319,8 @@ describe("calls as odd servers send them", () => {
   });
 
   it("joins a surrogate pair whose halves come in two pieces of the arguments", () => {
-    const stream = `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"say","arguments":"{\\"t\\":\\"\\ud83d"}}]}}]}\n\n` +
+    const stream =
+      `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"say","arguments":"{\\"t\\":\\"\\ud83d"}}]}}]}\n\n` +
       `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\\ude00\\"}"}}]}}]}\n\n`;
     expect(read(stream + finish("tool_calls")).calls).toEqual([{ id: "x", name: "say", arguments: { t: "😀" } }]);
     // Escapes of the arguments' own JSON are text until the arguments are whole.
@@ -244,13 +333,17 @@ describe("text and reasoning", () => {
 
   it("takes content as text or as a list of parts", () => {
     expect(text("a", null, "", "b")).toBe("ab");
-    expect(text([{ type: "text", text: "a" }, null, 5, { type: "image" }, { text: 7 }, { type: "text", text: "b" }], {}, 5)).toBe("ab");
+    expect(
+      text([{ type: "text", text: "a" }, null, 5, { type: "image" }, { text: 7 }, { type: "text", text: "b" }], {}, 5),
+    ).toBe("ab");
   });
 
   it("joins halves of a surrogate pair across deltas, with empty deltas between them", () => {
     const half = (one: string) => `data: {"choices":[{"delta":{"content":"${one}"}}]}\n\n`;
     expect(read(half("a\\ud83d") + half("\\ude00b") + finish("stop")).text).toBe("a😀b");
-    expect(read(half("\\ud83d") + half("") + delta({ content: null }) + half("\\ude00") + finish("stop")).text).toBe("😀");
+    expect(read(half("\\ud83d") + half("") + delta({ content: null }) + half("\\ude00") + finish("stop")).text).toBe(
+      "😀",
+    );
     expect(read(half("\\ud83d") + half("\\ud83d") + half("\\ude00") + finish("stop")).text).toBe("\ufffd😀");
     expect(read(half("\\ud83d\\ud83d\\ude00") + finish("stop")).text).toMatch(/\ufffd+😀/);
     expect(read(half("x\\ud83d") + finish("stop")).text).toBe("x\ufffd");
@@ -271,10 +364,15 @@ describe("text and reasoning", () => {
   });
 
   it("keeps thinking out of the answer, however the tags are cut into deltas", () => {
-    const whole = "\n <think>plan <b> </thin </think>\n\n <think>more</think>\nDone <think> is a tag, a < b, <tool_ [TOOL and </think>.";
+    const whole =
+      "\n <think>plan <b> </thin </think>\n\n <think>more</think>\nDone <think> is a tag, a < b, <tool_ [TOOL and </think>.";
     fc.assert(
       fc.property(fc.array(fc.nat(whole.length), { maxLength: 12 }), (places) => {
-        const outcome = read(cutAt(whole, places).map((content) => delta({ content })).join("") + finish("stop"));
+        const outcome = read(
+          cutAt(whole, places)
+            .map((content) => delta({ content }))
+            .join("") + finish("stop"),
+        );
         expect(outcome.text).toBe("Done <think> is a tag, a < b, <tool_ [TOOL and </think>.");
         expect(outcome.reasoning).toBe("plan <b> </thin more");
       }),
@@ -293,14 +391,34 @@ describe("text and reasoning", () => {
   it("takes calls written as text, of registered tools only", () => {
     const call = '{"name":"add","arguments":{"a":1,"b":"</x>"}}';
     const wanted = [{ id: "", name: "add", arguments: { a: 1, b: "</x>" } }];
-    for (const form of [call, ` ${call}\n`, `<tool_call>\n${call}\n</tool_call>`, `<function_call>${call}</function_call>`, `<|python_tag|>${call}`, `[TOOL_CALLS][${call}]`, `\`\`\`json\n${call}\n\`\`\``, `\`\`\`\n${call}\n\`\`\``, `<think>hm</think>${call}`, call.replace("arguments", "parameters")]) {
+    for (const form of [
+      call,
+      ` ${call}\n`,
+      `<tool_call>\n${call}\n</tool_call>`,
+      `<function_call>${call}</function_call>`,
+      `<|python_tag|>${call}`,
+      `[TOOL_CALLS][${call}]`,
+      `\`\`\`json\n${call}\n\`\`\``,
+      `\`\`\`\n${call}\n\`\`\``,
+      `<think>hm</think>${call}`,
+      call.replace("arguments", "parameters"),
+    ]) {
       for (const size of [1, 5, 1000]) {
-        const outcome = read(inPieces(form, size).map((content) => delta({ content })).join("") + finish("stop"));
+        const outcome = read(
+          inPieces(form, size)
+            .map((content) => delta({ content }))
+            .join("") + finish("stop"),
+        );
         expect.soft(outcome.calls, `${form} in ${size}`).toEqual(wanted);
         expect.soft(outcome.text, form).toBe("");
       }
     }
-    expect(read(delta({ content: `Adding: <tool_call>${call}</tool_call><tool_call>{"name":"mul"}</tool_call>` }) + finish("stop"))).toMatchObject({
+    expect(
+      read(
+        delta({ content: `Adding: <tool_call>${call}</tool_call><tool_call>{"name":"mul"}</tool_call>` }) +
+          finish("stop"),
+      ),
+    ).toMatchObject({
       text: "Adding: ",
       calls: [...wanted, { id: "", name: "mul", arguments: {} }],
     });
@@ -334,7 +452,10 @@ describe("text and reasoning", () => {
   });
 
   it("loses nothing of any answer, and shows it while it comes", () => {
-    const word = fc.oneof(fc.string({ unit: "binary", maxLength: 10 }), fc.constantFrom("<", "<think", "<tool_call>", "{", "```", "[TOOL_CALLS]", "</think>", " ", "é", "😀"));
+    const word = fc.oneof(
+      fc.string({ unit: "binary", maxLength: 10 }),
+      fc.constantFrom("<", "<think", "<tool_call>", "{", "```", "[TOOL_CALLS]", "</think>", " ", "é", "😀"),
+    );
     fc.assert(
       fc.property(fc.array(word, { maxLength: 20 }), (words) => {
         // A first letter, so that what follows is the answer and no thinking, no call and no leading white space.
@@ -350,10 +471,27 @@ describe("text and reasoning", () => {
 describe("events and bodies of the wrong shape", () => {
   it("reads past them", () => {
     const odd: unknown[] = [
-      {}, { choices: null }, { choices: {} }, { choices: "x" }, { choices: [] }, { choices: [null] }, { choices: [5] }, { choices: [{}] },
-      { choices: [{ delta: null, finish_reason: null }] }, { choices: [{ delta: "x", finish_reason: 5 }] }, { choices: [{ delta: [], finish_reason: {} }] },
-      { choices: [{ delta: { reasoning: {}, reasoning_content: 5, content: 5 } }] }, { error: null, choices: [] }, { usage: {} },
-      "[]", "5", "null", '"text"', ": ping", "keep-alive", "[1,2]",
+      {},
+      { choices: null },
+      { choices: {} },
+      { choices: "x" },
+      { choices: [] },
+      { choices: [null] },
+      { choices: [5] },
+      { choices: [{}] },
+      { choices: [{ delta: null, finish_reason: null }] },
+      { choices: [{ delta: "x", finish_reason: 5 }] },
+      { choices: [{ delta: [], finish_reason: {} }] },
+      { choices: [{ delta: { reasoning: {}, reasoning_content: 5, content: 5 } }] },
+      { error: null, choices: [] },
+      { usage: {} },
+      "[]",
+      "5",
+      "null",
+      '"text"',
+      ": ping",
+      "keep-alive",
+      "[1,2]",
     ];
     const outcome = read(odd.map(event).join("") + delta({ content: "a" }) + odd.map(event).join("") + finish("stop"));
     expect(outcome).toMatchObject({ text: "a", calls: [], warnings: [], stop: "stop" });
@@ -366,7 +504,12 @@ describe("events and bodies of the wrong shape", () => {
   });
 
   it("takes white space around the JSON", () => {
-    expect(read(`data:   {"choices":[{"delta":{"content":"a"}}]}  \n\ndata:\ndata: ${JSON.stringify({ choices: [{ delta: { content: "b" } }] })}\n\n` + finish("stop")).text).toBe("ab");
+    expect(
+      read(
+        `data:   {"choices":[{"delta":{"content":"a"}}]}  \n\ndata:\ndata: ${JSON.stringify({ choices: [{ delta: { content: "b" } }] })}\n\n` +
+          finish("stop"),
+      ).text,
+    ).toBe("ab");
   });
 
   it("survives 200 levels of nesting in an event", () => {
@@ -386,14 +529,22 @@ describe("events and bodies of the wrong shape", () => {
     expect(cut.failure!.message).toContain("cut off");
     expect(cut.waits).toEqual([]);
     // Nothing was shown: asked for again, whole.
-    const again = exchangeWith(firmware, tools, [{ pieces: [delta({ tool_calls: [piece(0, "x", "add", "{}")] })] }, OK]);
+    const again = exchangeWith(firmware, tools, [
+      { pieces: [delta({ tool_calls: [piece(0, "x", "add", "{}")] })] },
+      OK,
+    ]);
     expect(again).toMatchObject({ text: "fine", calls: [], failure: undefined });
     expect(again.waits).toHaveLength(1);
     expect(exchangeWith(firmware, tools, [{ pieces: [] }, OK]).text).toBe("fine");
   });
 
   it("surfaces an error inside the stream with its message", () => {
-    for (const error of [{ message: "no room", code: 400 }, { message: "no room", code: "bad" }, "no room", { message: "no room" }]) {
+    for (const error of [
+      { message: "no room", code: 400 },
+      { message: "no room", code: "bad" },
+      "no room",
+      { message: "no room" },
+    ]) {
       const outcome = read(event({ error }), false);
       expect(outcome.failure!.message).toContain("no room");
       expect(outcome.waits).toEqual([]);
@@ -406,27 +557,41 @@ describe("events and bodies of the wrong shape", () => {
 });
 
 describe("an answer that is one JSON text", () => {
-  const whole = (message: unknown, finish_reason: unknown = "stop") => JSON.stringify({ id: "c", choices: [{ index: 0, message, finish_reason }] });
+  const whole = (message: unknown, finish_reason: unknown = "stop") =>
+    JSON.stringify({ id: "c", choices: [{ index: 0, message, finish_reason }] });
 
   it("is read as a stream would be", () => {
     expect(read(whole({ content: "plain" }))).toMatchObject({ text: "plain", stop: "stop" });
     expect(read(whole({ content: "plain" }, null))).toMatchObject({ text: "plain", stop: "stop" });
-    expect(read(`\n ${whole({ content: null, reasoning_content: "hm", tool_calls: [piece(_, "x", "add", { a: 1 })] }, "tool_calls")}\n`)).toMatchObject({
+    expect(
+      read(
+        `\n ${whole({ content: null, reasoning_content: "hm", tool_calls: [piece(_, "x", "add", { a: 1 })] }, "tool_calls")}\n`,
+      ),
+    ).toMatchObject({
       reasoning: "hm",
       calls: [{ id: "x", name: "add", arguments: { a: 1 } }],
     });
-    expect(read(whole({ content: "<think>a</think>b" }, "length"))).toMatchObject({ text: "b", reasoning: "a", stop: "length" });
+    expect(read(whole({ content: "<think>a</think>b" }, "length"))).toMatchObject({
+      text: "b",
+      reasoning: "a",
+      stop: "length",
+    });
   });
 
   it("may have a byte order mark before it", () => {
-    expect(read(`\xef\xbb\xbf${whole({ content: "plain" })}`, false)).toMatchObject({ text: "plain", failure: undefined });
+    expect(read(`\xef\xbb\xbf${whole({ content: "plain" })}`, false)).toMatchObject({
+      text: "plain",
+      failure: undefined,
+    });
   });
 
   it("may be as long as sseLineBytes, however it is cut", () => {
     for (const size of [3000, 3071, 3072, 3073, 3100, 3600, 5000]) {
       const body = whole({ content: "x".repeat(size - whole({ content: "" }).length) });
       expect(body).toHaveLength(size);
-      const results = [1, 7, 536, 10_000].map((step) => exchangeWith(firmware, tools, [{ pieces: inPieces(body, step) }]));
+      const results = [1, 7, 536, 10_000].map((step) =>
+        exchangeWith(firmware, tools, [{ pieces: inPieces(body, step) }]),
+      );
       for (const result of results) expect(result, `${size} bytes`).toEqual(results[0]);
       if (size <= 3072) expect(results[0]!.failure).toBeUndefined();
       else expect(results[0]!.failure!.message).toContain("sseLineBytes");
@@ -445,7 +610,9 @@ describe("failures before an answer", () => {
   it("quotes the server's own words, however they are cut", () => {
     for (const size of [50, 590, 700, 1500]) {
       const body = JSON.stringify({ error: { message: "quota of model m is used up", details: "x".repeat(size) } });
-      const results = [1, 7, 536, 10_000].map((step) => exchangeWith(firmware, tools, [{ status: 403, pieces: inPieces(body, step) }]).failure!);
+      const results = [1, 7, 536, 10_000].map(
+        (step) => exchangeWith(firmware, tools, [{ status: 403, pieces: inPieces(body, step) }]).failure!,
+      );
       for (const result of results) expect(result, `${body.length} bytes`).toEqual(results[0]);
       expect(results[0]!.message).toContain("quota of model m is used up");
     }
@@ -456,17 +623,28 @@ describe("failures before an answer", () => {
       fc.string({ unit: "binary" }).map(toBytes),
       fc.jsonValue().map((value) => toBytes(JSON.stringify(value))),
       fc.jsonValue().map((value) => event(toBytes(JSON.stringify({ error: value })))),
-      fc.jsonValue().map((value) => event(toBytes(JSON.stringify({ choices: [{ delta: value, finish_reason: "stop" }] })))),
-      fc.jsonValue().map((value) => event(toBytes(JSON.stringify({ choices: [{ delta: { tool_calls: [value] }, finish_reason: "stop" }] })))),
+      fc
+        .jsonValue()
+        .map((value) => event(toBytes(JSON.stringify({ choices: [{ delta: value, finish_reason: "stop" }] })))),
+      fc
+        .jsonValue()
+        .map((value) =>
+          event(toBytes(JSON.stringify({ choices: [{ delta: { tool_calls: [value] }, finish_reason: "stop" }] }))),
+        ),
       fc.jsonValue().map((value) => toBytes(JSON.stringify({ choices: [value] }))),
     );
     fc.assert(
-      fc.property(body, fc.constantFrom(200, 204, 301, 400, 408, 429, 500, 503, NaN), fc.array(fc.nat(100), { maxLength: 5 }), (bytes, status, places) => {
-        const whole = exchangeWith(firmware, tools, [{ status, pieces: [bytes] }]);
-        const parts = exchangeWith(firmware, tools, [{ status, pieces: cutAt(bytes, places) }]);
-        expect(parts).toEqual(whole);
-        expect(whole.failure ? whole.failure.message : whole.stop).not.toBe("");
-      }),
+      fc.property(
+        body,
+        fc.constantFrom(200, 204, 301, 400, 408, 429, 500, 503, NaN),
+        fc.array(fc.nat(100), { maxLength: 5 }),
+        (bytes, status, places) => {
+          const whole = exchangeWith(firmware, tools, [{ status, pieces: [bytes] }]);
+          const parts = exchangeWith(firmware, tools, [{ status, pieces: cutAt(bytes, places) }]);
+          expect(parts).toEqual(whole);
+          expect(whole.failure ? whole.failure.message : whole.stop).not.toBe("");
+        },
+      ),
       { numRuns: 500 },
     );
   });

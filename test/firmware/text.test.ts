@@ -10,14 +10,36 @@ const wellFormed = fc.string({ unit: "binary" });
 const bytes = fc.string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)) });
 /** Bytes that are nearly UTF-8: text with single bytes changed, lost or put in. */
 const nearlyUtf8 = fc
-  .array(fc.oneof(fc.string({ unit: "binary", maxLength: 3 }).map(toBytes), fc.constantFrom("\xc3", "\xe2\x82", "\xf0\x9f\x98", "\xed\xa0\x80", "\x80", "\xc0\xaf", "\xff", "\xf4\x90\x80\x80")))
+  .array(
+    fc.oneof(
+      fc.string({ unit: "binary", maxLength: 3 }).map(toBytes),
+      fc.constantFrom(
+        "\xc3",
+        "\xe2\x82",
+        "\xf0\x9f\x98",
+        "\xed\xa0\x80",
+        "\x80",
+        "\xc0\xaf",
+        "\xff",
+        "\xf4\x90\x80\x80",
+      ),
+    ),
+  )
   .map((parts) => parts.join(""));
 const anyBytes = fc.oneof(bytes, nearlyUtf8);
 
 describe("cutUtf8", () => {
   it("cuts before a character that does not fit whole", () => {
     const euro = toBytes("a€b");
-    expect([0, 1, 2, 3, 4, 5, 6].map((max) => cutUtf8(euro, max))).toEqual(["", "a", "a", "a", "a\xe2\x82\xac", euro, euro]);
+    expect([0, 1, 2, 3, 4, 5, 6].map((max) => cutUtf8(euro, max))).toEqual([
+      "",
+      "a",
+      "a",
+      "a",
+      "a\xe2\x82\xac",
+      euro,
+      euro,
+    ]);
     expect(cutUtf8(toBytes("😀"), 3)).toBe("");
     expect(cutUtf8("abc", -5)).toBe("");
   });
@@ -53,11 +75,15 @@ describe("limitText", () => {
 
   it("stays within the limit, marker and all, and valid", () => {
     fc.assert(
-      fc.property(fc.string({ unit: "binary", minLength: 20, maxLength: 300 }), fc.integer({ min: 32, max: 400 }), (text, max) => {
-        const limited = limitText(toBytes(text), max);
-        expect(limited.length).toBeLessThanOrEqual(max);
-        expect(isUtf8(limited)).toBe(true);
-      }),
+      fc.property(
+        fc.string({ unit: "binary", minLength: 20, maxLength: 300 }),
+        fc.integer({ min: 32, max: 400 }),
+        (text, max) => {
+          const limited = limitText(toBytes(text), max);
+          expect(limited.length).toBeLessThanOrEqual(max);
+          expect(isUtf8(limited)).toBe(true);
+        },
+      ),
     );
   });
 });
@@ -68,7 +94,10 @@ describe("decodeEscapes", () => {
     .array(
       fc.oneof(
         fc.tuple(wellFormed, fc.boolean()),
-        fc.tuple(fc.constantFrom("\\", "\\u00e9", "\\\\u20ac", '"', "\\ud83d", "😀", "€", "é", "\u007f", "\u0080"), fc.boolean()),
+        fc.tuple(
+          fc.constantFrom("\\", "\\u00e9", "\\\\u20ac", '"', "\\ud83d", "😀", "€", "é", "\u007f", "\u0080"),
+          fc.boolean(),
+        ),
       ),
     )
     .map((parts) => ({
@@ -152,12 +181,15 @@ describe("wireText", () => {
 
   it("gives valid UTF-8 for any bytes, and loses no good character", () => {
     fc.assert(
-      fc.property(fc.array(anyBytes).map((parts) => parts.join("")), (text) => {
-        expect(isUtf8(wireText(text))).toBe(true);
-        // The reference replaces whole runs, so only the number of marks may differ. It also takes off a byte order mark.
-        const reference = new TextDecoder("utf-8", { ignoreBOM: true }).decode(Buffer.from(text, "latin1"));
-        expect(fromBytes(valid(text)).replace(/\ufffd+/g, "\ufffd")).toBe(reference.replace(/\ufffd+/g, "\ufffd"));
-      }),
+      fc.property(
+        fc.array(anyBytes).map((parts) => parts.join("")),
+        (text) => {
+          expect(isUtf8(wireText(text))).toBe(true);
+          // The reference replaces whole runs, so only the number of marks may differ. It also takes off a byte order mark.
+          const reference = new TextDecoder("utf-8", { ignoreBOM: true }).decode(Buffer.from(text, "latin1"));
+          expect(fromBytes(valid(text)).replace(/\ufffd+/g, "\ufffd")).toBe(reference.replace(/\ufffd+/g, "\ufffd"));
+        },
+      ),
       { numRuns: 500 },
     );
   });
@@ -192,7 +224,9 @@ describe("JSON of byte strings", () => {
   });
 
   it("does so for whole values", () => {
-    const value = fc.jsonValue({ maxDepth: 3 }).map((one) => JSON.parse(JSON.stringify(one).replaceAll("__proto__", "proto").replaceAll("constructor", "c")));
+    const value = fc
+      .jsonValue({ maxDepth: 3 })
+      .map((one) => JSON.parse(JSON.stringify(one).replaceAll("__proto__", "proto").replaceAll("constructor", "c")));
     const encode = (one: any): any =>
       typeof one === "string"
         ? toBytes(one)

@@ -17,7 +17,10 @@ const makeBoard = (options: BoardOptions = {}) => {
     board,
     clock,
     take(): string {
-      const text = output.replace(/\r\n/g, "\n").replace(/[^\n]*\r\x1b\[J/g, "").replace(/>$/, "");
+      const text = output
+        .replace(/\r\n/g, "\n")
+        .replace(/[^\n]*\r\x1b\[J/g, "")
+        .replace(/>$/, "");
       output = "";
       return text;
     },
@@ -69,7 +72,9 @@ describe("evaluate", () => {
 
   it("never lets an error of the program out of a callback", () => {
     const { board, clock, take } = makeBoard();
-    board.evaluate("setTimeout(function(){throw new Error('t')},1);Promise.reject(1);E.on('x',function(){zz()});E.emit('x')");
+    board.evaluate(
+      "setTimeout(function(){throw new Error('t')},1);Promise.reject(1);E.on('x',function(){zz()});E.emit('x')",
+    );
     expect(() => clock.advance(5)).not.toThrow();
     const text = take();
     expect(text).toContain("Uncaught Error: t");
@@ -116,17 +121,23 @@ describe("timers", () => {
 describe("pins", () => {
   it("drives pins by object, number and name", () => {
     const { board } = makeBoard();
-    board.evaluate("digitalWrite(D2,1);digitalWrite(4,1);digitalWrite('D5',1);D18.write(1);digitalWrite([D19,D21],0b01)");
-    const { pins } = board.state();
-    expect(Object.entries(pins).filter(([, pin]) => pin.value === 1 && pin.mode === "output").map(([name]) => name)).toEqual(
-      ["D2", "D4", "D5", "D18", "D21"],
+    board.evaluate(
+      "digitalWrite(D2,1);digitalWrite(4,1);digitalWrite('D5',1);D18.write(1);digitalWrite([D19,D21],0b01)",
     );
+    const { pins } = board.state();
+    expect(
+      Object.entries(pins)
+        .filter(([, pin]) => pin.value === 1 && pin.mode === "output")
+        .map(([name]) => name),
+    ).toEqual(["D2", "D4", "D5", "D18", "D21"]);
     expect(() => board.evaluate("digitalWrite(77,1)")).toThrow("Invalid pin");
   });
 
   it("reads what the outside applies and calls watches", async () => {
     const { board, take } = makeBoard();
-    board.evaluate("pinMode(D4,'input');setWatch(function(e){print(e.state,e.pin,typeof e.time)},D4,{repeat:true,edge:'both'})");
+    board.evaluate(
+      "pinMode(D4,'input');setWatch(function(e){print(e.state,e.pin,typeof e.time)},D4,{repeat:true,edge:'both'})",
+    );
     board.pins.setInput(4, 0);
     await Promise.resolve();
     expect(take()).toContain("false D4 number");
@@ -154,14 +165,41 @@ describe("modules", () => {
 
   it("turns errors of devices into errors of the program", () => {
     const { board } = makeBoard();
-    expect(board.evaluate("var r;try{require('Storage').write('x',undefined)}catch(e){r=e.type}typeof r")).toBe("string");
+    expect(board.evaluate("var r;try{require('Storage').write('x',undefined)}catch(e){r=e.type}typeof r")).toBe(
+      "string",
+    );
   });
 
   it("names what it does not have", () => {
     const { board } = makeBoard();
-    for (const code of ["I2C1", "SPI1.setup({})", "NRF.setAdvertising({})", "Graphics.createArrayBuffer(1,1,1)", "require('net')", "require('tls')", "E.setClock(1)"])
+    for (const code of [
+      "I2C1",
+      "SPI1.setup({})",
+      "NRF.setAdvertising({})",
+      "Graphics.createArrayBuffer(1,1,1)",
+      "require('net')",
+      "require('tls')",
+      "E.setClock(1)",
+    ])
       expect(() => board.evaluate(code), code).toThrow("is not modelled by the simulated board");
     expect(() => board.evaluate("require('nope')")).toThrow('Module "nope" not found');
+  });
+
+  it("exports what a module assigns to exports or module.exports", () => {
+    const { board } = makeBoard();
+    board.storage.api.write("a", "exports = 5");
+    board.storage.api.write("b", "module.exports = 6 // last line");
+    board.storage.api.write("c", "var hidden = 1; this.c = hidden + 6");
+    expect(board.evaluate("require('a')+','+require('b')+','+require('c').c+typeof hidden")).toBe("5,6,7undefined");
+  });
+
+  it("takes URLs apart", () => {
+    const { board } = makeBoard();
+    expect(board.evaluate("JSON.stringify(url.parse('http://1.2.3.4:8080/v1/chat?a=b&c=d%20e',true))")).toBe(
+      '{"protocol":"http:","method":"GET","host":"1.2.3.4","path":"/v1/chat?a=b&c=d%20e","pathname":"/v1/chat",' +
+        '"search":"?a=b&c=d%20e","port":8080,"query":{"a":"b","c":"d e"}}',
+    );
+    expect(board.evaluate("var u=url.parse('host:80/x');u.host+u.port+('protocol' in u)")).toBe("host:80nullfalse");
   });
 
   it("reads modules anew after Modules.removeCached", () => {
@@ -189,7 +227,9 @@ describe("E and process", () => {
     expect(board.evaluate("E.toString(new Uint8Array([104,105]))+E.toString([33],'x',65)")).toBe("hi!xA");
     expect(board.evaluate("E.toUint8Array('ab',99).join()+E.toArrayBuffer('abc').byteLength")).toBe("97,98,993");
     expect(board.evaluate("E.CRC32('hello')")).toBe(0x3610a686);
-    expect(board.evaluate("var a=new Uint8Array([0,1,2,3]);E.toString(new Uint8Array(a.buffer,1,2)).charCodeAt(1)")).toBe(2);
+    expect(
+      board.evaluate("var a=new Uint8Array([0,1,2,3]);E.toString(new Uint8Array(a.buffer,1,2)).charCodeAt(1)"),
+    ).toBe(2);
   });
 
   it("reports itself as an ESP32", () => {
@@ -262,7 +302,7 @@ describe("host listeners", () => {
       }
     });
     board.console.write("print('name?');print('after')\n");
-    expect(take()).toContain('name?\nafter\n=undefined\n');
+    expect(take()).toContain("name?\nafter\n=undefined\n");
     expect(answered).toBe(true);
   });
 });

@@ -47,11 +47,20 @@ const run = (code: string): { printed: string[]; errors: string[] } => {
   }
   board.stop();
   const lines = fromBytes(output).split("\r\n");
-  if (errors.length === 0) errors.push(...lines.filter((line) => line.includes("Uncaught ")).map((line) => line.replace(/^[\s\S]*?Uncaught /, "Uncaught ")));
-  return { printed: lines.filter((line) => line.includes("\x02")).map((line) => line.slice(line.indexOf("\x02") + 1)), errors };
+  if (errors.length === 0)
+    errors.push(
+      ...lines
+        .filter((line) => line.includes("Uncaught "))
+        .map((line) => line.replace(/^[\s\S]*?Uncaught /, "Uncaught ")),
+    );
+  return {
+    printed: lines.filter((line) => line.includes("\x02")).map((line) => line.slice(line.indexOf("\x02") + 1)),
+    errors,
+  };
 };
 
-const isSyntaxError = (errors: string[]) => errors.length === 1 && /^Uncaught (SyntaxError|ReferenceError)/.test(errors[0]!);
+const isSyntaxError = (errors: string[]) =>
+  errors.length === 1 && /^Uncaught (SyntaxError|ReferenceError)/.test(errors[0]!);
 
 /** Undefined where the probe came out right, else what was wrong. */
 const compare = (probe: Probe): string | undefined => {

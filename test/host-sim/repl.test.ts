@@ -192,7 +192,9 @@ describe("console device", () => {
   it("prints nothing and shows no errors until the console is back", () => {
     const { type, clock, take } = connect();
     type("\x10setTimeout(function(){print('lost');Serial1.write('raw\\n')},5);setTimeout(function(){zz()},6)\n");
-    type("\x10setTimeout(function(){E.setConsole(Serial1,{force:true});print('back')},9);E.setConsole(null,{force:true})\n");
+    type(
+      "\x10setTimeout(function(){E.setConsole(Serial1,{force:true});print('back')},9);E.setConsole(null,{force:true})\n",
+    );
     take();
     clock.advance(20);
     expect(take()).toBe("raw\n<- null\r\nback\r\n>");

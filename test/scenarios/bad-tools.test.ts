@@ -64,7 +64,8 @@ describe("calls the model gets wrong", () => {
       text("ok"),
     ],
   }, async ({ board, model }) => {
-    const schema = '{level:{type:"integer",minimum:1,maximum:10},mode:{type:"string",enum:["slow","fast"]},x:{type:"double"}}';
+    const level = '{type:"integer",minimum:1,maximum:10}';
+    const schema = `{level:${level},mode:{type:"string",enum:["slow","fast"]},x:{type:"double"}}`;
     await addTool(board, "dial", 'return typeof a.level+" "+a.level', schema);
     const ends = toolEnds(await board.ask("turn the dial"));
     expect(ends.map((end) => [end.isError, end.content])).toEqual([

@@ -26,7 +26,8 @@ describe("the tools of the board", () => {
     ["get_function_list", {}, false, /gpio_write/],
     ["get_agent_public_info", {}, false, /espruino-agent \d/],
   ];
-  scenario("numbers, words and who am I", { turns: script(numbers), settings: { maxToolIterations: 20 } }, async ({ board }) => {
+  const many = { maxToolIterations: 20 };
+  scenario("numbers, words and who am I", { turns: script(numbers), settings: many }, async ({ board }) => {
     await runAll(board, numbers);
   });
 
@@ -43,8 +44,13 @@ describe("the tools of the board", () => {
     ["edit_file", { path: "agent", text: "x", mode: "overwrite" }, true, /./],
     ["tree", { pattern: "*.txt" }, false, /2 files.*\nlong\.txt \d+\nnotes\.txt \d+$/s],
   ];
-  const withFiles = { turns: script(files), files: { "long.txt": rows }, settings: { maxToolIterations: 20, historyBytes: 8192 } };
-  scenario("files are made, changed, read and listed; the agent's own are not touched", withFiles, async ({ board }) => {
+  const withFiles = {
+    turns: script(files),
+    files: { "long.txt": rows },
+    settings: { ...many, historyBytes: 8192 },
+    byteStrings: true,
+  };
+  scenario("files are made, changed, read, listed; the agent's own are not touched", withFiles, async ({ board }) => {
     await runAll(board, files);
     expect(await board.file("notes.txt")).toBe("oat milk – 1 €\nbread");
     expect(JSON.parse((await board.file("agent.json"))!)).toMatchObject({ model: "scripted" });
@@ -60,7 +66,7 @@ describe("the tools of the board", () => {
     ["gpio_read", { pin: 7 }, true, /flash/],
     ["adc_read", { pin: 4 }, true, /ADC2/],
   ];
-  scenario("pins", { turns: script(pins), settings: { maxToolIterations: 20 } }, async ({ board }) => {
+  scenario("pins", { turns: script(pins), settings: many }, async ({ board }) => {
     await runAll(board, pins);
     if (board.hasHardware) expect(await board.runLine("[digitalRead(4),digitalRead(5)].join()")).toBe('="1,0"');
     else expect(await board.runLine("[D4.getMode(),D5.getMode()].join()")).toBe('="output,output"');

@@ -6,12 +6,10 @@ describe("words at the console", () => {
   scenario("init_tools works as a bare word and as a call, and twice changes nothing", {}, async ({ board }) => {
     expect(await board.runLine("init_tools")).toMatch(/\d+ tools/);
     const list = await board.runLine("list_tools");
-    for (const name of ["add", "mul", "compare", "mod", "word_count", "gpio_write", "gpio_read", "pwm_write", "adc_read"]) {
-      expect(list).toMatch(new RegExp(`\\b${name}\\b`));
-    }
-    for (const name of ["read_file", "edit_file", "tree", "wifi_status", "get_agent_public_info", "get_function_list"]) {
-      expect(list).toMatch(new RegExp(`\\b${name}\\b`));
-    }
+    const names =
+      "add mul compare mod word_count gpio_write gpio_read pwm_write adc_read read_file edit_file tree wifi_status " +
+      "get_agent_public_info get_function_list";
+    for (const name of names.split(" ")) expect(list).toMatch(new RegExp(`\\b${name}\\b`));
     expect(await board.runLine("init_tools()")).toMatch(/\d+ tools/);
     await board.runLine("init_tools");
     expect(await board.runLine("list_tools")).toBe(list);
@@ -50,7 +48,8 @@ describe("words at the console", () => {
     ]);
   });
 
-  scenario("clear_history forgets the conversation", { turns: [text("one"), text("two")] }, async ({ board, model }) => {
+  const two = { turns: [text("one"), text("two")] };
+  scenario("clear_history forgets the conversation", two, async ({ board, model }) => {
     await board.ask("remember the number 7");
     await board.runLine("clear_history");
     await board.ask("which number?");

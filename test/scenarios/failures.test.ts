@@ -117,22 +117,26 @@ describe("a server that does not answer as it should", () => {
     turns: [raw(events([text("short ", "long ".repeat(200), "end")]))],
   }, async ({ board }) => {
     const run = await board.ask("hello");
-    expect(run.find((event) => event.type === "error")).toMatchObject({ message: expect.stringContaining("sseLineBytes") });
+    const warning = run.find((event) => event.type === "error");
+    expect(warning).toMatchObject({ message: expect.stringContaining("sseLineBytes") });
     expect(run.at(-1)).toMatchObject({ text: "short end" });
   });
 
+  const whole = { message: { role: "assistant", content: "all at once" }, finish_reason: "stop" };
   scenario("answers whole instead of streaming", {
-    turns: [reply(200, { choices: [{ message: { role: "assistant", content: "all at once" }, finish_reason: "stop" }] })],
+    turns: [reply(200, { choices: [whole] })],
   }, async ({ board }) => {
     expect((await board.ask("hello")).at(-1)).toMatchObject({ text: "all at once", stopReason: "done" });
   });
 
-  // Every byte is a piece of its own, CR LF line ends, a comment in between.
-  const bytes = Buffer.from(`: ping\n\n${events([text("Grüße"), toolCall("add", { a: 1, b: 2 })]).join("")}`.replaceAll("\n", "\r\n"));
+  // CR LF line ends, a comment in between, and no piece that ends where something else does.
+  const lines = [": ping\n\n", ...events([text("Grüße"), toolCall("add", { a: 1, b: 2 })])].join("");
+  const bytes = Buffer.from(lines.replaceAll("\n", "\r\n"));
   const pieces = Array.from({ length: Math.ceil(bytes.length / 7) }, (_, i) => bytes.subarray(7 * i, 7 * i + 7));
   scenario("sends pieces that split lines and characters", { turns: [raw(pieces), text("3")] }, async ({ board }) => {
     const run = await board.ask("add");
     expect(run.filter((event) => event.type === "textDelta").map((event) => event.text).join("")).toBe("Grüße3");
-    expect(run.find((event) => event.type === "toolEnd")).toMatchObject({ name: "add", content: expect.stringContaining("3") });
+    const end = run.find((event) => event.type === "toolEnd");
+    expect(end).toMatchObject({ name: "add", content: expect.stringContaining("3") });
   });
 });

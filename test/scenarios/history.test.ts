@@ -31,7 +31,8 @@ describe("the history", () => {
   scenario("refuses a prompt larger than itself and keeps what it had", small, async ({ board, model }) => {
     await board.ask("remember 7");
     const [refused] = await board.ask("x".repeat(1500));
-    expect(refused).toMatchObject({ type: "final", isError: true, message: expect.stringMatching(/prompt.*historyBytes/) });
+    const message = expect.stringMatching(/prompt.*historyBytes/);
+    expect(refused).toMatchObject({ type: "final", isError: true, message });
     await board.ask("what was it?");
     expect(model.requests[1]!.json.messages[1]).toEqual({ role: "user", content: "remember 7" });
   });
@@ -40,7 +41,7 @@ describe("the history", () => {
     settings: { retries: 0 },
     turns: [toolCall("add", { a: 1, b: 1 }), reply(400, { error: { message: "no" } }), text("fine")],
   };
-  scenario("after a failed run keeps the prompt, no half turn and no failure text", failing, async ({ board, model }) => {
+  scenario("keeps the prompt of a failed run, no half turn, no failure text", failing, async ({ board, model }) => {
     await board.ask("first");
     await board.ask("second");
     expect(model.requests[2]!.json.messages.slice(1)).toEqual([
@@ -51,9 +52,11 @@ describe("the history", () => {
 
   const euro = "Schalte das Licht ein – für 5 €, 日本語 🙂";
   const escaped = '{"choices":[{"index":0,"delta":{"content":"\\u00dcber 5 \\u20ac \\ud83d\\ude42"}}]}';
+  const stop = '{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}';
   const utf8 = {
+    byteStrings: true,
     turns: [
-      raw([`data: ${escaped}\n\n`, 'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n']),
+      raw([`data: ${escaped}\n\n`, `data: ${stop}\n\n`, "data: [DONE]\n\n"]),
       text("Ça", " marche 🙂"),
       [toolCall("word_count", { text: "größer – 日本語" })],
       text("2"),

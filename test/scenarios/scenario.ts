@@ -8,6 +8,8 @@ export interface ScenarioOptions extends Omit<StartOptions, "model"> {
   turns?: Turn[];
   /** Console output that fails every other scenario and belongs to this one. */
   allow?: RegExp;
+  /** The scenario carries UTF-8: skipped where strings are not bytes. */
+  byteStrings?: boolean;
   /** Real milliseconds for the whole scenario. */
   timeoutMs?: number;
 }
@@ -30,12 +32,17 @@ export const driver: Driver =
  * asked for, every request kept the rules of the API, nothing was left unhandled at the console, and the API key is in
  * no output and no event.
  */
-export function scenario(name: string, options: ScenarioOptions, body: (context: ScenarioContext) => Promise<void>): void {
-  test(name, { timeout: options.timeoutMs ?? 60_000 }, async () => {
-    const { turns = [], allow, timeoutMs: _, ...start } = options;
+export function scenario(
+  name: string,
+  options: ScenarioOptions,
+  body: (context: ScenarioContext) => Promise<void>,
+): void {
+  test(name, { timeout: options.timeoutMs ?? 60_000 }, async ({ skip }) => {
+    const { turns = [], allow, timeoutMs: _, byteStrings, ...start } = options;
     const model = scriptedModel(turns);
     const board = await driver.start({ ...start, model });
     try {
+      if (byteStrings && !board.hasByteStrings) skip("this interpreter's strings are Unicode, an ESP32's are bytes");
       await body({ board, model });
       const output = board.output();
       const trouble = output.split("\n").filter((line) => TROUBLE.test(line) && !allow?.test(line));
@@ -54,6 +61,6 @@ export function scenario(name: string, options: ScenarioOptions, body: (context:
 
 /** Prints a memory figure that this driver's board cannot be judged by. */
 export function noteMemory(board: TestBoard, what: string, memory: Memory): void {
-  const note = board.memoryIsComparable ? "" : " (not comparable)";
+  const note = { esp32: "", estimate: " (an estimate)", other: " (not comparable)" }[board.memoryKind];
   console.log(`${what}: ${memory.usage} of ${memory.total} variables${note}`);
 }
