@@ -44,17 +44,18 @@ export function failureWords(): FailureWords {
 
   function http(status: number, body: string, retryAfter: string): Failure {
     const key = setting("apiKey");
+    const model = setting("model") || "none is set";
     let said = limitText(serverMessage(body), 300);
     if (key) said = said.split(key).join("***");
     let hint = "";
     if (status === 401 || status === 403) hint = "the server refused the key: check apiKey";
-    else if (status === 404) hint = "check the URL (baseUrl " + setting("baseUrl") + ") and the model (" + setting("model") + ")";
+    else if (status === 404) hint = "check the URL (baseUrl " + setting("baseUrl") + ") and the model (" + model + ")";
     else if (status === 413) hint = "the request is too large: lower historyBytes";
     else if (status === 429) hint = "the server is asked too often or the quota is used up";
     else if (status >= 500) hint = "the server has a problem";
     else if (said.indexOf("max_completion_tokens") >= 0) hint = 'set_config({tokensField:"max_completion_tokens"})';
     else if (status >= 300 && status < 400) hint = "the server sends us elsewhere: check the URL (baseUrl)";
-    else if (said.indexOf("model") >= 0) hint = "check the model (" + setting("model") + ")";
+    else if (said.indexOf("model") >= 0) hint = "check the model (" + model + ")";
     let wait = Number(retryAfter);
     if (retryAfter && isNaN(wait)) wait = (Date.parse(retryAfter) - Date.now()) / 1000;
     return {

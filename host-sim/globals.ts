@@ -76,17 +76,18 @@ const MODELLED_MODULES = ["Storage", "Wifi", "http"];
 
 /** Globals of the ESP32 build that are not modelled. */
 const UNMODELLED = (
-  "I2C I2C1 I2C2 SPI SPI1 SPI2 OneWire Serial Serial2 Serial3 Terminal Telnet LoopbackA LoopbackB Graphics NRF Bluetooth BluetoothDevice " +
-  "Waveform Unistroke Touchscreen neopixel ESP32 fs dump edit setBusyIndicator setSleepIndicator setDeepSleep setSleep compiledC " +
-  "peek8 poke8 peek16 poke16 peek32 poke32 shiftOut getSerial StorageFile File Uint24Array httpSrv httpSRq httpSRs httpCRq httpCRs Socket Server " +
-  "AES crypto tensorflow save"
+  "I2C I2C1 I2C2 SPI SPI1 SPI2 OneWire Serial Serial2 Serial3 Terminal Telnet LoopbackA LoopbackB Graphics NRF " +
+  "Bluetooth BluetoothDevice Waveform Unistroke Touchscreen neopixel ESP32 fs dump edit setBusyIndicator " +
+  "setSleepIndicator setDeepSleep setSleep compiledC peek8 poke8 peek16 poke16 peek32 poke32 shiftOut getSerial " +
+  "StorageFile File Uint24Array httpSrv httpSRq httpSRs httpCRq httpCRs Socket Server AES crypto tensorflow save"
 ).split(" ");
 
 const UNMODELLED_E = (
-  "getTemperature getAnalogVRef getVDDH nativeCall sum variance convolve FFT enableWatchdog kickWatchdog pipe toJS memoryArea setBootCode " +
-  "setClock getClock reverseByte dumpLockedVars dumpFreeList dumpFragmentation dumpVariables defrag getAddressOf mapInPlace dumpStr srand " +
-  "HSBtoRGB setPassword lockConsole setTimeZone setDST memoryMap asm getBattery setRTCPrescaler getRTCPrescaler getPowerUsage decodeUTF8 " +
-  "stopEventPropagation connectSDCard unmountSD openFile touch"
+  "getTemperature getAnalogVRef getVDDH nativeCall sum variance convolve FFT enableWatchdog kickWatchdog pipe " +
+  "toJS memoryArea setBootCode setClock getClock reverseByte dumpLockedVars dumpFreeList dumpFragmentation " +
+  "dumpVariables defrag getAddressOf mapInPlace dumpStr srand HSBtoRGB setPassword lockConsole setTimeZone setDST " +
+  "memoryMap asm getBattery setRTCPrescaler getRTCPrescaler getPowerUsage decodeUTF8 stopEventPropagation " +
+  "connectSDCard unmountSD openFile touch"
 ).split(" ");
 
 interface Timer {

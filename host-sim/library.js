@@ -509,7 +509,7 @@
     );
   const isIdentifier = (text) => /^[A-Za-z_$][\w$]*$/.test(text);
 
-  /** Flags: `json`, `some`, `all`, `pretty`, `limit`, `names` (class names), `dropQuotes`; see the interpreter's JSONFlags. */
+  /** Flags: `json some all pretty limit names dropQuotes`, see `FormatFlags` in realm.ts. */
   const format = (value, flags, whitespace = "  ") => {
     const busy = [];
     const newLine = (indent) => "\n" + whitespace.repeat(indent);
@@ -1008,8 +1008,9 @@
   keep(
     S,
     (
-      "length constructor charAt charCodeAt concat endsWith includes indexOf lastIndexOf match padEnd padStart repeat replace replaceAll " +
-      "slice split startsWith substr substring toLowerCase toString toUpperCase trim valueOf"
+      "length constructor charAt charCodeAt concat endsWith includes indexOf lastIndexOf match padEnd padStart " +
+      "repeat replace replaceAll slice split startsWith substr substring toLowerCase toString toUpperCase trim " +
+      "valueOf"
     ).split(" "),
   );
   const NativeString = String;
@@ -1150,8 +1151,8 @@
   keep(
     A,
     (
-      "length constructor concat every fill filter find findIndex forEach includes indexOf join map pop push reduce reverse shift slice some " +
-      "sort splice toString unshift"
+      "length constructor concat every fill filter find findIndex forEach includes indexOf join map pop push " +
+      "reduce reverse shift slice some sort splice toString unshift"
     ).split(" "),
   );
   const NativeArray = Array;
@@ -1326,8 +1327,9 @@
   keep(
     Object,
     (
-      "length name prototype assign create defineProperties defineProperty entries fromEntries getOwnPropertyDescriptor " +
-      "getOwnPropertyDescriptors getOwnPropertyNames getPrototypeOf keys setPrototypeOf values"
+      "length name prototype assign create defineProperties defineProperty entries fromEntries " +
+      "getOwnPropertyDescriptor getOwnPropertyDescriptors getOwnPropertyNames getPrototypeOf keys setPrototypeOf " +
+      "values"
     ).split(" "),
   );
   const nativeGetOwnPropertyDescriptor = nativeDescriptor;
@@ -1575,9 +1577,10 @@
   // ---- Math
   keep(
     Math,
-    "E LN10 LN2 LOG10E LOG2E PI SQRT1_2 SQRT2 abs acos asin atan atan2 ceil cos exp floor log max min pow random round sign sin sqrt tan".split(
-      " ",
-    ),
+    (
+      "E LN10 LN2 LOG10E LOG2E PI SQRT1_2 SQRT2 abs acos asin atan atan2 ceil cos exp floor log max min pow random " +
+      "round sign sin sqrt tan"
+    ).split(" "),
   );
   method(Math, "round", (value) => (value < 0 ? 0 - floor(0.5 - value) : floor(toNumber(value) + 0.5)));
   for (const name of ["ceil", "floor"]) {
@@ -1590,8 +1593,9 @@
 
   // ---- What the board does not have at all.
   for (const name of (
-    "Map Set WeakMap WeakSet WeakRef FinalizationRegistry Symbol Proxy Reflect BigInt Intl Atomics SharedArrayBuffer WebAssembly " +
-    "EvalError RangeError URIError AggregateError encodeURI decodeURI escape unescape Iterator queueMicrotask structuredClone console"
+    "Map Set WeakMap WeakSet WeakRef FinalizationRegistry Symbol Proxy Reflect BigInt Intl Atomics " +
+    "SharedArrayBuffer WebAssembly EvalError RangeError URIError AggregateError encodeURI decodeURI escape " +
+    "unescape Iterator queueMicrotask structuredClone console"
   ).split(" "))
     delete G[name];
   method(G, "encodeURIComponent", function (value) {

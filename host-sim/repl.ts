@@ -1,6 +1,9 @@
 /**
  * The board's serial console: Espruino's line editor and REPL. Bytes in, bytes out; what a terminal shows is Espruino's
  * own echo. Layout and escape sequences follow the interpreter's `jsinteractive.c`.
+ *
+ * Not modelled: breaking a running loop with Ctrl-C (board code runs in one piece here), upload packets (a line that
+ * begins with DLE SOH is taken for text), tab completion.
  */
 import type { ConsoleDevice } from "./globals";
 import type { Realm } from "./realm";
@@ -37,9 +40,11 @@ export interface ReplOptions {
 }
 
 const BANNER = (version: string) =>
-  "\n ____                 _ \n|  __|___ ___ ___ _ _|_|___ ___ \n|  __|_ -| . |  _| | | |   | . |\n|____|___|  _|_| |___|_|_|_|___|\n" +
+  "\n ____                 _ \n|  __|___ ___ ___ _ _|_|___ ___ \n|  __|_ -| . |  _| | | |   | . |\n" +
+  "|____|___|  _|_| |___|_|_|_|___|\n" +
   `         |_| espruino.com\n ${version} (c) 2025 G.Williams\n\n` +
-  "Espruino is Open Source. Our work is supported\nonly by sales of official boards and donations:\nhttp://espruino.com/Donate\n\n";
+  "Espruino is Open Source. Our work is supported\nonly by sales of official boards and donations:\n" +
+  "http://espruino.com/Donate\n\n";
 
 const RESULT_FLAGS = { limit: true, some: true, pretty: true, names: true, dropQuotes: true };
 const MAX_HISTORY = 40;

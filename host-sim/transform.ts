@@ -70,7 +70,7 @@ interface Reference {
 const MAX_IDENTIFIER = 63;
 const LOOPS = new Set(["ForStatement", "ForInStatement", "ForOfStatement", "WhileStatement", "DoWhileStatement"]);
 
-/** acorn without what Espruino does not mind: names declared twice, and regular expressions nobody has looked at yet. */
+/** acorn without what Espruino does not mind: names declared twice, regular expressions nobody has run yet. */
 const LenientParser = Parser.extend(
   (Base: any) =>
     class extends Base {
@@ -204,8 +204,8 @@ const refusal = (node: any, parent: any, source: string): { type: string; messag
 };
 
 /**
- * The number a decimal text is to the interpreter: it adds up digit by digit and ends a few units in the last place away
- * from the nearest double.
+ * The number a decimal text is to the interpreter: it adds up digit by digit and ends a few units in the last place
+ * away from the nearest double.
  */
 export const textToFloat = (text: string): number => {
   const match = /^\s*([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?)(\d*))?/.exec(text.replace(/_/g, ""))!;
@@ -252,9 +252,10 @@ const STACK_BYTES: Record<string, number> = {
 /** Methods that are built in and call nothing back. */
 const BUILT_IN_METHODS = new Set(
   (
-    "push pop shift unshift slice splice indexOf lastIndexOf includes join concat substr substring charAt charCodeAt split trim startsWith " +
-    "endsWith padStart padEnd repeat toLowerCase toUpperCase toString toFixed test exec match keys values entries parse stringify read " +
-    "write print set subarray fill getTime now floor ceil round min max abs random hasOwnProperty"
+    "push pop shift unshift slice splice indexOf lastIndexOf includes join concat substr substring charAt " +
+    "charCodeAt split trim startsWith endsWith padStart padEnd repeat toLowerCase toUpperCase toString toFixed " +
+    "test exec match keys values entries parse stringify read write print set subarray fill getTime now floor " +
+    "ceil round min max abs random hasOwnProperty"
   ).split(" "),
 );
 

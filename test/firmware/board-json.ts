@@ -73,8 +73,10 @@ function parse(source: any): any {
     else kind = other!;
   }
 
+  const is = (wanted: string): boolean => kind === wanted;
+
   function match(wanted: string): void {
-    if (kind !== wanted) throw new Error(`Got ${kind} expected ${wanted}`);
+    if (!is(wanted)) throw new Error(`Got ${kind} expected ${wanted}`);
     next();
   }
 
@@ -87,15 +89,15 @@ function parse(source: any): any {
     }
     if (first === "-") {
       next();
-      return kind === "number" ? 0 - value() : undefined;
+      return is("number") ? 0 - value() : undefined;
     }
     if (first === "[") {
       const list: any[] = [];
       next();
-      while (kind !== "]") {
+      while (!is("]")) {
         const one = value();
         if (one === undefined) return undefined;
-        if (kind !== "]") match(",");
+        if (!is("]")) match(",");
         list.push(one);
       }
       next();
@@ -104,13 +106,13 @@ function parse(source: any): any {
     if (first === "{") {
       const object: Record<string, any> = {};
       next();
-      while (kind === "string") {
+      while (is("string")) {
         const name = unquote(token);
         next();
         match(":");
         const one = value();
         if (one === undefined) return undefined;
-        if (kind !== "}") match(",");
+        if (!is("}")) match(",");
         if (name !== "__proto__" && name !== "constructor" && !Object.hasOwn(object, name)) object[name] = one;
       }
       match("}");

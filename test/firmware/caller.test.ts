@@ -124,12 +124,7 @@ describe("arguments against the schema", () => {
     register("tool", properties);
     const result = await call("tool", { [name]: value });
     expect(result.isError).toBe(true);
-    expect(result.content).toContain(
-      `tool: the argument "${name}" must be ${words}, not ${JSON.stringify(value)}`
-        .replace("Infinity", "")
-        .slice(0, 40),
-    );
-    expect(result.content).toContain(words);
+    expect(result.content).toContain(`tool: the argument "${name}" must be ${words}, not `);
     expect(seen).toEqual([]);
   });
 

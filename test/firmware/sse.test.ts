@@ -144,7 +144,8 @@ describe("createSseParser", () => {
     expect(
       read(
         [
-          "data: 123456789\ndata: 123456789\n\ndata: 123456789\ndata: 1234567890\n\ndata: a\n\ndata: 123456789\ndata: 1234567890a\n\n",
+          "data: 123456789\ndata: 123456789\n\ndata: 123456789\ndata: 1234567890\n\n",
+          "data: a\n\ndata: 123456789\ndata: 1234567890a\n\n",
         ],
         20,
       ),
