@@ -339,7 +339,7 @@ function stripExports(tool, magic) {
 // ---- plugins
 
 const dataUrl = (map) => `\n//# sourceMappingURL=${map.toUrl()}`;
-const isBoardSource = (file) => /(^|[\\/])(firmware|tools)[\\/].*\.ts$/.test(file) && !file.endsWith(".d.ts");
+const isBoardSource = (file) => /(^|[\\/])(firmware|tools)[\\/].*\.ts$/.test(file) && !/[\\/]test[\\/]|\.d\.ts$/.test(file);
 
 /**
  * For esbuild.

@@ -1,6 +1,6 @@
 import { setting } from "./config";
 import { eachTool, find, load } from "./registry";
-import { fromJson, limitText, toJson } from "./text";
+import { fromJson, limitText, readWhole, toJson } from "./text";
 import type { Registry, ToolCall, ToolParameters, ToolResult } from "./types";
 
 /** What runs tool calls. It exists while one is run. */
@@ -19,19 +19,11 @@ export interface Caller {
 
 export function createCaller(registry: Registry): Caller {
   function readArguments(call: ToolCall): any {
-    let args: any = {};
-    // Inside brackets, because the board's JSON.parse ignores what follows a value: a second one must not slip through.
-    if (call.arguments.trim())
-      try {
-        const list = fromJson("[" + call.arguments + "]");
-        args = list.length === 1 ? list[0] : undefined;
-      } catch (e) {
-        args = undefined;
-      }
-    if (!args || typeof args !== "object" || args instanceof Array)
-      throw new Error("the arguments are not a complete JSON object. Call again with valid JSON");
+    const args: any = call.arguments.trim() ? readWhole(call.arguments) : {};
+    if (!args || args instanceof Array) throw new Error("the arguments are not a complete JSON object. Call again with valid JSON");
     const inner = args.arguments || args.parameters;
-    if (args.name === call.name && inner && typeof inner === "object" && Object.keys(args).length === 2) return inner;
+    if (args.name === call.name && Object.keys(args).length === 2 && inner && typeof inner === "object" && !(inner instanceof Array))
+      return inner;
     return args;
   }
 
@@ -97,8 +89,21 @@ export function createCaller(registry: Registry): Caller {
     readArguments: readArguments,
     call: function (call) {
       return new Promise(function (resolve) {
+        let timer: any;
         function fail(problem: any): void {
-          resolve(toResult({ isError: true, content: String((problem && problem.message) || problem) }));
+          settle({ isError: true, content: String((problem && problem.message) || problem) });
+        }
+        // To look at what a tool gave may throw, too: it can have getters.
+        function settle(output: any): void {
+          if (timer) clearTimeout(timer);
+          timer = undefined;
+          let result;
+          try {
+            result = toResult(output);
+          } catch (e) {
+            result = toResult({ isError: true, content: call.name + " gave a result that cannot be read" });
+          }
+          resolve(result);
         }
         let output;
         try {
@@ -106,20 +111,12 @@ export function createCaller(registry: Registry): Caller {
         } catch (e) {
           return fail(e);
         }
-        if (!(output instanceof Promise)) return resolve(toResult(output));
-        const timer = setTimeout(function () {
+        if (!(output instanceof Promise)) return settle(output);
+        timer = setTimeout(function () {
+          timer = undefined;
           fail(call.name + " gave no result within " + setting("toolTimeoutMs") + " ms (toolTimeoutMs)");
         }, setting("toolTimeoutMs"));
-        output.then(
-          function (value: any) {
-            clearTimeout(timer);
-            resolve(toResult(value));
-          },
-          function (e: any) {
-            clearTimeout(timer);
-            fail(e);
-          }
-        );
+        output.then(settle, fail);
       });
     },
   };

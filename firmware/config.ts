@@ -1,5 +1,5 @@
 import { writeFile } from "./files";
-import { toJson } from "./text";
+import { fromJson, toJson } from "./text";
 
 /**
  * Every limit: name, default, least, most, unit and reason; and the settings that are text. Any can be set in the
@@ -152,7 +152,7 @@ export function openSettings(): Settings {
       if (text === undefined) return "";
       let values;
       try {
-        values = JSON.parse(text);
+        values = fromJson(text);
       } catch (e) {
         values = undefined;
       }

@@ -97,7 +97,7 @@ export function failureWords(): FailureWords {
       return final(
         tooLong
           ? "the reply is not a stream and longer than sseLineBytes (" + setting("sseLineBytes") + "): raise it"
-          : "the server's reply is not JSON that can be read: check the URL (baseUrl)"
+          : "the server's reply is no chat completion: check the URL (baseUrl)"
       );
     },
   };

@@ -2,7 +2,7 @@ import { createCaller } from "./caller";
 import { setting } from "./config";
 import { ANSWER, CALLS, editHistory, RESULT, USER } from "./history";
 import { exchange } from "./request";
-import { cutUtf8, limitText, toJson } from "./text";
+import { cutUtf8, limitText, toJson, wireText } from "./text";
 import type { AgentEvent, Provider, ReplyCall, ReplyCollector, RunResult, Session, StopReason, ToolResult } from "./types";
 
 // Runs one prompt to its end: model → tool calls → tool results → model … until a reply has no call, the cap on
@@ -79,6 +79,7 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
     const caller = createCaller(session.tools);
     let bytes = 0;
     for (const call of reply.calls) {
+      for (const other of reply.calls) if (other !== call && other.id === call.id) call.id = "";
       if (!call.id) call.id = "call_" + ++session.lastCallId;
       let args = "{}";
       if (!call.problem)
@@ -98,7 +99,7 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
       call.arguments = args;
       delete call.index;
       // Servers refuse a history with a name that no tool could have.
-      call.name = cutUtf8(call.name.replace(/[^a-zA-Z0-9_\-]/g, "_"), 63);
+      call.name = cutUtf8(call.name.replace(/[^a-zA-Z0-9_\-]/g, "_"), 63) || "unnamed";
     }
     if (!remember(CALLS, cutUtf8(reply.text, share >> 2), reply.calls))
       return end("transportError", "", "the model's tool calls do not fit into the history: raise historyBytes");
@@ -116,7 +117,7 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
     function answer(result: ToolResult): void {
       let content = result.content;
       // Text that is all escapes grows when it is written as JSON.
-      while (content.length > 64 && toJson(content).length > share) content = limitText(content, content.length >> 1);
+      while (content.length > 64 && wireText(content).length > share) content = limitText(content, content.length >> 1);
       session.emit({ type: "toolEnd", name: call!.name, callId: call!.id, isError: result.isError, content: content });
       if (remember(RESULT, content, [call!], result.isError))
         later(function () {
@@ -132,6 +133,9 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
         later(function () {
           answer(result);
         });
+      })
+      .catch(function (e) {
+        end("transportError", "", "internal error: " + e.message);
       });
   }
 

@@ -59,7 +59,7 @@ export function append(registry: Registry, tool: any): string {
   const loaded: LoadedTool = {
     name: tool.name,
     description: toJson(tool.description),
-    parameters: toJson(parameters).split('"double"').join('"number"'),
+    parameters: toJson(parameters).split('"type":"double"').join('"type":"number"'),
     repeatable: tool.repeatable,
     execute: tool.execute,
   };

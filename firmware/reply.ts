@@ -1,4 +1,4 @@
-import { fromJson, toJson } from "./text";
+import { joinText, readWhole, toJson, wholeLength } from "./text";
 import type { AgentEvent, ReplyCall, ReplyCollector } from "./types";
 
 /** More calls than this in one reply are dropped: each costs a message and a result of its own. */
@@ -10,8 +10,8 @@ export const MAX_CALLS = 8;
 //
 // | a piece has …                                  | it belongs to …
 // |------------------------------------------------|------------------------------------------------------------
-// | an index of a call, no id or the same id       | that call
-// | an index of a call, another id                 | a call of that id, else a new call (servers that always say 0)
+// | an index of a call; no id, the same, or no name | that call
+// | an index of a call, another id and a name      | a call of that index and id, else a new call (servers that always say 0)
 // | no index, an id                                | the call of that id, else a new call
 // | no index, no id                                | the last call, else a new one
 // | a name and arguments, after a complete call    | a new call, if it has no id of its own
@@ -37,10 +37,10 @@ export function createReply(
   /** Set once text was seen that is neither white space nor thinking. */
   let begun = false;
   let maybeCall = false;
-  /** Half of a surrogate pair, the other half of which comes in the next delta. */
+  /** Half of a surrogate pair at the end of the thinking, the other half of which comes in the next delta. */
   let half = "";
-  /** A call was left out, so that pieces without index and id belong to none. */
-  let full = false;
+  /** Index of a call that was left out, `true` if it has none: pieces of it belong to no call. */
+  let dropped: any;
 
   // Takes `size` bytes of what is held and shows them: as the answer, or as thinking.
   function show(size: number): void {
@@ -63,44 +63,57 @@ export function createReply(
     return size;
   }
 
-  // Joins surrogate halves, that decodeEscapes leaves as three bytes each, also across two deltas. A half that stays
-  // alone becomes U+FFFD.
-  function takeFresh(last: boolean): void {
-    let text = reply.fresh;
-    reply.fresh = "";
-    if (half && (text || last)) {
-      if (text.charCodeAt(0) === 0xed && text.charCodeAt(1) >= 0xb0) {
-        const code =
-          0x10000 +
-          ((((half.charCodeAt(1) & 15) << 6) | (half.charCodeAt(2) & 63)) << 10) +
-          (((text.charCodeAt(1) & 15) << 6) | (text.charCodeAt(2) & 63));
-        text =
-          String.fromCharCode(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 63), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63)) +
-          text.substr(3);
-      } else text = "\xef\xbf\xbd" + text;
-      half = "";
-    }
-    const end = text.length - 3;
-    if (end >= 0 && text.charCodeAt(end) === 0xed && (text.charCodeAt(end + 1) & 0xf0) === 0xa0) {
-      half = text.substr(end);
-      text = text.substr(0, end);
-    }
-    held += text;
-  }
-
   // Takes the calls out of held text; false where it is not made of calls of registered tools.
   function takeCalls(): boolean {
     let text = held;
     for (const mark of (marks + ",</tool_call>,</function_call>,```json,```").split(",")) text = text.split(mark).join("\x01");
     let list: any[] = [];
-    try {
-      for (const part of text.split("\x01")) if (part.trim()) list = list.concat(fromJson(part));
-    } catch (e) {
-      return false;
-    }
+    for (const part of text.split("\x01")) if (part.trim()) list = list.concat(readWhole(part));
     for (const one of list) if (!one || typeof one.name !== "string" || !hasTool(one.name)) return false;
     for (const one of list) reply.call(undefined, "", one.name, one.arguments || one.parameters || {});
     return list.length > 0;
+  }
+
+  // Splits what is held into thinking, text to show, and what must wait for more.
+  function sift(last: boolean): void {
+    while (held) {
+      if (thinking) {
+        const end = held.indexOf("</think>");
+        show(end < 0 ? held.length - (last ? 0 : partial("</think>")) : end);
+        if (end < 0) return;
+        held = held.substr(8);
+        thinking = false;
+      }
+      if (!begun) {
+        const start = held.trim();
+        held = start && held.substr(held.indexOf(start.charAt(0)));
+        if (!last && ("<think>".startsWith(held) || "```".startsWith(held))) return;
+        if (held.startsWith("<think>")) {
+          thinking = true;
+          held = held.substr(7);
+          continue;
+        }
+        begun = held.length > 0;
+        // A whole answer in braces or a fence may be a call in a form that has no mark of its own.
+        maybeCall = held.charAt(0) === "{" || held.startsWith("```");
+      }
+      if (!maybeCall) {
+        let at = held.length;
+        for (const mark of marks.split(",")) {
+          const found = held.indexOf(mark);
+          if (found >= 0) {
+            maybeCall = true;
+            at = Math.min(at, found);
+          }
+        }
+        show(maybeCall || last ? at : at - partial(marks));
+      }
+      // What is longer than any call can be is text.
+      if (maybeCall && held.length > maxArgs + 200) maybeCall = false;
+      else if (!last) return;
+      else if (maybeCall && reply.stop && takeCalls()) held = "";
+      if (!maybeCall || last) show(held.length);
+    }
   }
 
   const reply: ReplyCollector = {
@@ -110,7 +123,11 @@ export function createReply(
     shown: false,
     calls: [],
     thought: function (delta) {
-      if (delta && typeof delta === "string") emit({ type: "reasoningDelta", text: delta });
+      if (typeof delta !== "string" || !delta) return;
+      delta = joinText(half, delta);
+      const size = wholeLength(delta);
+      half = delta.substr(size);
+      if (size) emit({ type: "reasoningDelta", text: delta.substr(0, size) });
     },
     call: function (index, id, name, args) {
       const calls = reply.calls;
@@ -120,22 +137,17 @@ export function createReply(
       if (args && typeof args === "object") args = toJson(args);
       if (typeof args !== "string") args = "";
       let slot: ReplyCall | undefined;
-      if (numbered) for (const one of calls) if (one.index === index && (!id || !one.id || one.id === id)) slot = one;
-      if (id && !slot) for (const one of calls) if (one.id === id) slot = one;
-      if (!id && !numbered && !full) slot = calls[calls.length - 1];
-      if (slot && slot.name && name && args && (!id || !slot.id) && slot.arguments.endsWith("}"))
-        try {
-          fromJson(slot.arguments);
-          slot = undefined;
-        } catch (e) {
-          // not complete: the name is repeated in every piece
-        }
+      if (!id && !name && dropped === (numbered ? index : true)) return;
+      if (numbered) for (const one of calls) if (one.index === index && (!id || !one.id || one.id === id || !name)) slot = one;
+      if (id && !slot) for (const one of calls) if (one.id === id && (!numbered || one.index === undefined || one.index === index)) slot = one;
+      if (!id && !numbered) slot = calls[calls.length - 1];
+      if (slot && slot.name && name && args && (!id || !slot.id) && readWhole(slot.arguments)) slot = undefined;
       if (!slot) {
         if (!id && !name && !args) return;
         if (calls.length >= MAX_CALLS) {
-          if (!full)
+          if (dropped === undefined)
             emit({ type: "error", message: "the model asked for more than " + MAX_CALLS + " tool calls at once: the rest is left out" });
-          full = true;
+          dropped = numbered ? index : true;
           return;
         }
         slot = { id: "", name: "", arguments: "" };
@@ -150,48 +162,17 @@ export function createReply(
         emit({ type: "error", message: "tool call " + slot.name + ": arguments longer than maxToolArgLen (" + maxArgs + " bytes), not run" });
         return;
       }
-      slot.arguments += args;
+      slot.arguments = joinText(slot.arguments, args);
     },
     flush: function (last) {
-      takeFresh(!!last);
-      while (held) {
-        if (thinking) {
-          const end = held.indexOf("</think>");
-          show(end < 0 ? held.length - (last ? 0 : partial("</think>")) : end);
-          if (end < 0) return;
-          held = held.substr(8);
-          thinking = false;
-        }
-        if (!begun) {
-          const start = held.trim();
-          held = start && held.substr(held.indexOf(start.charAt(0)));
-          if (!last && "<think>".startsWith(held)) return;
-          if (held.startsWith("<think>")) {
-            thinking = true;
-            held = held.substr(7);
-            continue;
-          }
-          begun = held.length > 0;
-          // A whole answer in braces or a fence may be a call in a form that has no mark of its own.
-          maybeCall = held.charAt(0) === "{" || held.startsWith("```");
-        }
-        if (!maybeCall) {
-          let at = held.length;
-          for (const mark of marks.split(",")) {
-            const found = held.indexOf(mark);
-            if (found >= 0) {
-              maybeCall = true;
-              at = Math.min(at, found);
-            }
-          }
-          show(maybeCall || last ? at : at - partial(marks));
-        }
-        // What is longer than any call can be is text.
-        if (maybeCall && held.length > maxArgs + 200) maybeCall = false;
-        else if (!last) return;
-        else if (maybeCall && reply.stop && takeCalls()) held = "";
-        if (!maybeCall || last) show(held.length);
-      }
+      held = joinText(held, reply.fresh);
+      reply.fresh = "";
+      // Half of a surrogate pair waits for the other one.
+      const size = wholeLength(held);
+      const rest = held.substr(size);
+      if (rest) held = held.substr(0, size) + (last ? "\xef\xbf\xbd" : "");
+      sift(!!last);
+      if (!last) held += rest;
     },
   };
   return reply;

@@ -9,8 +9,6 @@ import type { Provider, ReplyCollector, RequestFrame, Session, ToolNode } from "
 
 /** Bytes of the history in one piece of a request: a piece is copied, and the socket takes about this much at once. */
 const PIECE_BYTES = 512;
-/** Bytes kept of the body of a failed request, for its message. */
-const ERROR_BODY_BYTES = 600;
 
 // Sends the conversation and reads the reply; fails over to another attempt while `retries` and `retryBudgetMs` last
 // and nothing was shown yet. Calls `done` once with the reply or with what failed. Returns what stops it without `done`.
@@ -36,7 +34,7 @@ export function exchange(
   /** Body of a failed request, or of a reply that is one JSON text. */
   let body = "";
   let sse: SseParser | undefined;
-  let unread = "";
+  let unread = false;
   let reply: ReplyCollector;
 
   // The request's body, piece by piece: head, slices of the history, each tool from flash, tail.
@@ -66,33 +64,42 @@ export function exchange(
 
   function readEvents(events: string[]): void {
     for (const data of events) {
+      if (!data) {
+        const limit = setting("sseLineBytes");
+        session.emit({ type: "error", message: "a line of the reply is longer than sseLineBytes (" + limit + ") and was left out" });
+        continue;
+      }
       try {
         provider.read(data, reply);
       } catch (e) {
-        if (!unread) session.emit({ type: "error", message: "a piece of the reply could not be read: " + (e as Error).message });
-        unread = "event";
+        // A whole reply that cannot be read is a failure of its own, told at the end.
+        if (!unread && kind === "stream")
+          session.emit({ type: "error", message: "a piece of the reply could not be read: " + (e as Error).message });
+        unread = true;
       }
       reply.flush();
     }
   }
 
   function onData(piece: string): void {
+    const limit = setting("sseLineBytes");
     if (!kind) {
-      // White space before the body says nothing yet.
-      const first = piece.trim().charAt(0);
+      body += piece;
+      // White space and a byte order mark, before the body, say nothing yet.
+      piece = body.trim();
+      if (piece.charAt(0) === "\xef") piece = piece.length < 3 ? "" : piece.substr(3).trim();
+      const first = piece.charAt(0);
       if (status < 200 || status > 299) kind = "error";
       else if (first) kind = first === "{" ? "json" : first === "<" ? "page" : "stream";
+      else body = body.substr(0, 3);
+      if (!kind) return;
+      if (kind === "stream") piece = body;
+      body = "";
     }
     if (kind === "stream") {
-      if (!sse) sse = createSseParser(setting("sseLineBytes"));
-      const lost = sse.lost;
+      if (!sse) sse = createSseParser(limit);
       readEvents(sse.feed(piece));
-      if (sse.lost > lost)
-        session.emit({
-          type: "error",
-          message: "a line of the reply is longer than sseLineBytes (" + setting("sseLineBytes") + ") and was left out",
-        });
-    } else if (body.length < (kind === "json" ? setting("sseLineBytes") : ERROR_BODY_BYTES)) body += piece;
+    } else if (body.length <= limit) body = (body + piece).substr(0, limit + 1);
   }
 
   // What the reply came to, as a failure; undefined if it is an answer.
@@ -103,18 +110,14 @@ export function exchange(
     if (status && (status < 200 || status > 299)) return words.http(status, body, retryAfter);
     if (kind === "page") return words.page();
     if (!status || broken) return words.broken(broken || "it closed the connection");
-    if (unread === "body") return words.unread(body.length >= setting("sseLineBytes"));
+    const tooLong = body.length > setting("sseLineBytes");
+    if (kind === "json" && (tooLong || body.trim().endsWith("}"))) return words.unread(tooLong);
     return words.cut();
   }
 
   function onDone(broken: string): void {
     stop = undefined;
-    if (kind === "json" && !broken)
-      try {
-        provider.read(body, reply);
-      } catch (e) {
-        unread = "body";
-      }
+    if (kind === "json" && !broken) readEvents([body]);
     if (sse) readEvents(sse.end());
     reply.flush(true);
     const failure = judge(broken);
@@ -136,7 +139,8 @@ export function exchange(
   function attempt(): void {
     attempts++;
     sent = status = 0;
-    retryAfter = kind = body = unread = "";
+    retryAfter = kind = body = "";
+    unread = false;
     sse = undefined;
     reply = createReply(
       session.emit,

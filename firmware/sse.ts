@@ -4,16 +4,17 @@
  * `data` matters here. Built-ins touch the bytes; no loop runs per character.
  */
 export interface SseParser {
-  /** Takes the next bytes of the stream and returns the data of each event that ended in them. */
+  /**
+   * Takes the next bytes of the stream and returns the data of each event that ended in them; "" stands for one that is
+   * left out, because it or a line of it is too long.
+   */
   feed(piece: string): string[];
   /** The stream is over: a last line or event without its line end is read as well. */
   end(): string[];
-  /** How many events were left out so far, because they or a line of theirs were too long. */
-  lost: number;
 }
 
-// A line or an event of more than `maxLineBytes` is left out and counted, and reading goes on after it. Events are
-// returned, not called back with: the stack is short.
+// A line or an event of more than `maxLineBytes` is left out, and reading goes on after it. Events are returned, not
+// called back with: the stack is short.
 export function createSseParser(maxLineBytes: number): SseParser {
   let line = "";
   let data: string | undefined;
@@ -26,11 +27,11 @@ export function createSseParser(maxLineBytes: number): SseParser {
   let started = false;
 
   const parser: SseParser = {
-    lost: 0,
     feed: function (piece) {
       const events: string[] = [];
+      if (!piece) return events;
       if (afterCr && piece.charAt(0) === "\n") piece = piece.substr(1);
-      if (piece) afterCr = false;
+      afterCr = false;
       if (piece.indexOf("\r") >= 0) {
         afterCr = piece.endsWith("\r");
         piece = piece.split("\r\n").join("\n").split("\r").join("\n");
@@ -42,23 +43,25 @@ export function createSseParser(maxLineBytes: number): SseParser {
         let tooLong = line.length > maxLineBytes;
         if (at >= 0 && !tooLong && !skipLine) {
           if (!started && line.startsWith("\xef\xbb\xbf")) line = line.substr(3);
-          started = true;
           if (!line) {
             if (data) events.push(data);
             data = undefined;
             skipEvent = false;
-          } else if (line.startsWith("data:") && !skipEvent) {
+          } else if ((line === "data" || line.startsWith("data:")) && !skipEvent) {
             line = line.substr(line.charAt(5) === " " ? 6 : 5);
             data = data === undefined ? line : data + "\n" + line;
             tooLong = data.length > maxLineBytes;
           }
         }
         if (tooLong) {
-          if (!skipEvent) parser.lost++;
+          if (!skipEvent) events.push("");
           skipEvent = true;
           data = undefined;
         }
-        if (tooLong || at >= 0) line = "";
+        if (tooLong || at >= 0) {
+          line = "";
+          started = true;
+        }
         skipLine = at < 0 && (skipLine || tooLong);
         if (at < 0) return events;
         from = at + 1;

@@ -18,7 +18,7 @@ export function limitText(text: string, max: number): string {
   return kept + "\n[cut: " + kept.length + " of " + text.length + " bytes]";
 }
 
-// One code point as UTF-8 bytes. Halves of surrogate pairs come out as three bytes, reply.ts joins them.
+// One code point of 0x80 or more as UTF-8 bytes; half of a surrogate pair comes out as three bytes, too.
 function encodeUtf8(code: number): string {
   if (code < 0x800) return String.fromCharCode(0xc0 | (code >> 6), 0x80 | (code & 63));
   const end = String.fromCharCode(0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
@@ -26,9 +26,18 @@ function encodeUtf8(code: number): string {
   return String.fromCharCode(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 63)) + end;
 }
 
+// What the four hex digits at `at` of an escape stand for; 0 if they are not four hex digits.
+function escapedCode(json: string, at: number): number {
+  const digits = json.substr(at, 4);
+  return (digits.length === 4 && Number("0x" + digits)) || 0;
+}
+
 // Turns the \uXXXX escapes of a JSON text into what they stand for, before anything parses it: the board's JSON.parse
 // keeps only their low byte. Escapes below 0x80 are left to JSON.parse (they may be a quote). With `raw`, an escape is
 // one byte rather than one character: that is how the board's JSON.stringify writes bytes.
+//
+// Half of a surrogate pair becomes U+FFFD, except at the edge of its string: the other half may be in the next piece,
+// see `joinText`.
 export function decodeEscapes(json: string, raw?: boolean): string {
   let at = json.indexOf("\\u");
   if (at < 0) return json;
@@ -38,22 +47,49 @@ export function decodeEscapes(json: string, raw?: boolean): string {
     let slash = at;
     while (slash > 0 && json.charAt(slash - 1) === "\\") slash--;
     let next = at + 2;
-    if (((at - slash) & 1) === 0) {
-      let code = parseInt(json.substr(at + 2, 4), 16);
-      next = at + 6;
-      if (code >= 0x80) {
-        const low = code >= 0xd800 && code < 0xdc00 && json.substr(next, 2) === "\\u" ? parseInt(json.substr(next + 2, 4), 16) : 0;
-        if (low >= 0xdc00 && low < 0xe000) {
-          code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+    let code = ((at - slash) & 1) === 0 ? escapedCode(json, next) : 0;
+    if (code >= 0x80) {
+      next += 4;
+      if ((code & 0xf800) === 0xd800) {
+        const low = code < 0xdc00 && json.substr(next, 2) === "\\u" ? escapedCode(json, next + 2) : 0;
+        if ((low & 0xfc00) === 0xdc00) {
+          code = 0x10000 + ((code & 0x3ff) << 10) + (low & 0x3ff);
           next += 6;
-        }
-        out += json.substring(from, at) + (raw ? String.fromCharCode(code) : encodeUtf8(code));
-        from = next;
+        } else if (json.charAt(code < 0xdc00 ? next : at - 1) !== '"') code = 0xfffd;
       }
+      out += json.substring(from, at) + (raw ? String.fromCharCode(code) : encodeUtf8(code));
+      from = next;
     }
     at = json.indexOf("\\u", next);
   }
   return out + json.substr(from);
+}
+
+// Length of `text` without half of a surrogate pair at its end.
+export function wholeLength(text: string): number {
+  const end = text.length - 3;
+  return end >= 0 && text.charCodeAt(end) === 0xed && (text.charCodeAt(end + 1) & 0xf0) === 0xa0 ? end : text.length;
+}
+
+// `left` and `right`, pieces of one text, put together: a surrogate pair that was cut in two becomes one character, and
+// half of one whose other half is not there becomes U+FFFD.
+export function joinText(left: string, right: string): string {
+  const end = wholeLength(left);
+  const low = right.charCodeAt(0) === 0xed && right.charCodeAt(1) >= 0xb0;
+  if (!right || (end === left.length && !low)) return left + right;
+  const rest = low ? right.substr(3) : right;
+  if (end === left.length || !low) return left.substr(0, end) + "\xef\xbf\xbd" + rest;
+  return (
+    left.substr(0, end) +
+    encodeUtf8(
+      0x10000 +
+        ((left.charCodeAt(end + 1) & 15) << 16) +
+        ((left.charCodeAt(end + 2) & 63) << 10) +
+        ((right.charCodeAt(1) & 15) << 6) +
+        (right.charCodeAt(2) & 63)
+    ) +
+    rest
+  );
 }
 
 // A value as JSON for the wire. Bytes of 0x80 and more stay raw: the board's own JSON.stringify would make mojibake of
@@ -65,6 +101,20 @@ export function toJson(value: any): string {
 // Parses JSON text of bytes. Throws what JSON.parse throws.
 export function fromJson(text: string): any {
   return JSON.parse(decodeEscapes(text));
+}
+
+// One object or array that a JSON text is; undefined if the text is anything else, cut off, or followed by anything.
+// Inside brackets, because the board's JSON.parse ignores what follows a value.
+export function readWhole(text: string): any {
+  text = text.trim();
+  const first = text.charAt(0);
+  if ((first !== "{" || !text.endsWith("}")) && (first !== "[" || !text.endsWith("]"))) return undefined;
+  try {
+    const list = fromJson("[" + text + "]");
+    return list.length === 1 ? list[0] : undefined;
+  } catch (e) {
+    return undefined;
+  }
 }
 
 // A text as a JSON string for the wire. Every byte that is no part of valid UTF-8 becomes U+FFFD: one bad byte in the

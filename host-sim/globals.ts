@@ -4,11 +4,13 @@
  * itself, when it is used.
  */
 import { randomInt } from "node:crypto";
+import { type Bridge, createBridge } from "./bridge";
 import type { Clock } from "./clock";
 import type { Http } from "./http";
 import type { PinBank, WatchEvent } from "./pin";
 import type { Realm } from "./realm";
 import type { Storage } from "./storage";
+import { installDate, installTimers, type Timers } from "./time";
 import type { Wifi } from "./wifi";
 
 /** The console as board code sees it; made in repl.ts. */
@@ -48,7 +50,6 @@ export interface Globals {
   stop(): void;
   /** Objects the board itself holds: callbacks of timers and loaded modules, for the estimate of memory. */
   roots(): unknown[];
-  timers(): number;
   /** Bytes that came in while `Serial1` is not the console. */
   serialData(bytes: string): void;
 }
@@ -69,8 +70,6 @@ export const createPinObjects = (): PinObjects => {
 
 export const VERSION = "2v29";
 const PIN_COUNT = 40;
-const MIN_INTERVAL_MS = 1;
-const MAX_INTERVAL_MS = 3_153_600_000_000;
 const MODULES = "Flash,Storage,heatshrink,net,dgram,tls,http,NetworkJS,Wifi,TelnetServer,ESP32,crypto,neopixel";
 const MODELLED_MODULES = ["Storage", "Wifi", "http"];
 
@@ -90,14 +89,6 @@ const UNMODELLED_E = (
   "connectSDCard unmountSD openFile touch"
 ).split(" ");
 
-interface Timer {
-  clockId: number;
-  due: number;
-  interval?: number;
-  callback: unknown;
-  list: unknown[];
-}
-
 const crc32 = (bytes: string): number => {
   let crc = 0xffffffff;
   for (let i = 0; i < bytes.length; i++) {
@@ -106,85 +97,11 @@ const crc32 = (bytes: string): number => {
   }
   return (crc ^ 0xffffffff) >>> 0;
 };
+const isList = (value: unknown): value is unknown[] => Array.isArray(value);
 
-/** Puts everything into the realm's global object. */
-export const installGlobals = (options: GlobalsOptions): Globals => {
-  const { realm, clock, console: device, pins, pinObjects } = options;
-  const { library, global } = realm;
-  const { newObject, method, str, makeError } = library;
-
-  /** A realm function; host errors thrown inside become realm errors. */
-  const native = <T extends (...list: any[]) => unknown>(fn: T): T => library.wrap(fn);
-  const functions = (target: object, all: Record<string, (...list: any[]) => unknown>): void => {
-    for (const [name, fn] of Object.entries(all)) method(target, name, native(fn));
-  };
-  const fail = (type: string, message: string): never => {
-    throw makeError(type, message);
-  };
-  const notModelled = (name: string): never => fail("Error", `${name} is not modelled by the simulated board`);
-
-  // ---- Values that cross between Node and the realm
-  const mounted = new WeakMap<object, object>();
-  const hostFunctions = new WeakMap<object, (...list: unknown[]) => unknown>();
-
-  const isPlain = (value: object): boolean => {
-    const prototype = Object.getPrototypeOf(value);
-    return prototype === Object.prototype || prototype === null;
-  };
-  /** Host value → realm value: plain data is copied, objects with methods are mounted. */
-  const toRealm = (value: any): any => {
-    if (typeof value !== "object" || value === null) return value;
-    if (Array.isArray(value) && value instanceof Array) return library.newArray(value.map(toRealm));
-    if (value instanceof ArrayBuffer) return library.arrayBuffer(Buffer.from(value).toString("latin1"));
-    if (value instanceof Uint8Array) return library.uint8Array(Buffer.from(value).toString("latin1"));
-    if (!isPlain(value)) return value;
-    const hasMethods = Object.getOwnPropertyNames(value).some((name) => {
-      const descriptor = Object.getOwnPropertyDescriptor(value, name)!;
-      return descriptor.get !== undefined || typeof descriptor.value === "function";
-    });
-    if (hasMethods) return mount(value, newObject());
-    const copy = newObject();
-    for (const [name, item] of Object.entries(value)) copy[name] = toRealm(item);
-    return copy;
-  };
-  /** Realm callback → host callback. The same function always gives the same one, for `removeListener`. */
-  const toHost = (value: unknown): unknown => {
-    if (typeof value !== "function") return value;
-    let fn = hostFunctions.get(value);
-    if (!fn) {
-      fn = function (this: unknown, ...list: unknown[]) {
-        return Reflect.apply(value, toRealm(this), list.map(toRealm));
-      };
-      hostFunctions.set(value, fn);
-    }
-    return fn;
-  };
-  /** Makes `target` stand for a host object: methods forward, plain fields are copied, accessors forward. */
-  const mount = (source: any, target: any): any => {
-    const known = mounted.get(source);
-    if (known) return known;
-    mounted.set(source, target);
-    for (const name of Object.getOwnPropertyNames(source)) {
-      const descriptor = Object.getOwnPropertyDescriptor(source, name)!;
-      if (descriptor.get || descriptor.set) {
-        library.define(target, name, {
-          get: native(() => toRealm(source[name])),
-          set: native((value: unknown) => void (source[name] = value)),
-          enumerable: false,
-          configurable: true,
-        });
-      } else if (typeof descriptor.value === "function") {
-        method(
-          target,
-          name,
-          native((...list: unknown[]) => toRealm(source[name](...list.map(toHost)))),
-        );
-      } else target[name] = toRealm(descriptor.value);
-    }
-    return target;
-  };
-
-  // ---- Printing
+const installPrinting = (bridge: Bridge, device: ConsoleDevice): void => {
+  const { library, global, native, functions } = bridge;
+  const { newObject, method } = library;
   const show = (value: unknown): string =>
     typeof value === "string" ? value : library.format(value, { some: true, pretty: true, names: true });
   const print = native((...list: unknown[]) => device.print(`${list.map(show).join(" ")}\n`));
@@ -197,122 +114,12 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
     trace: (value?: unknown) => device.print(value === undefined ? "" : `${show(value)}\n`),
     echo: (isOn: unknown) => device.setEcho(Boolean(isOn)),
   });
+};
 
-  // ---- Time
-  let timeOffset = options.timeAtBootMs;
-  const now = () => timeOffset + clock.now();
-  const NativeDate = library.NativeDate as any;
-  const EspruinoDate: any = native(function (this: unknown, ...list: any[]) {
-    let time: number;
-    if (list.length === 0) time = Math.floor(now());
-    else if (list.length === 1) time = typeof list[0] === "string" ? parseDate(list[0]) : Number(list[0]);
-    else time = Date.UTC(...(list as [number, number]));
-    return new NativeDate(time);
-  });
-  const parseDate = (text: string): number => {
-    const hasZone = /(Z|GMT|UTC|[+-]\d\d:?\d\d)\s*(\(.*\))?$/.test(text);
-    const time = hasZone ? Date.parse(text) : Date.parse(`${text}Z`);
-    return Number.isNaN(time) ? Date.parse(`${text} UTC`) : time;
-  };
-  EspruinoDate.prototype = NativeDate.prototype;
-  method(NativeDate.prototype, "constructor", EspruinoDate);
-  functions(EspruinoDate, {
-    now: () => Math.floor(now()),
-    parse: (text: unknown) => parseDate(str(text)),
-  });
-  // The board's time zone is UTC until E.setTimeZone, whatever the computer's is.
-  for (const name of ["FullYear", "Month", "Date", "Day", "Hours", "Minutes", "Seconds", "Milliseconds"]) {
-    method(NativeDate.prototype, `get${name}`, NativeDate.prototype[`getUTC${name}`]);
-    if (name !== "Day") method(NativeDate.prototype, `set${name}`, NativeDate.prototype[`setUTC${name}`]);
-  }
-  functions(NativeDate.prototype, {
-    getTimezoneOffset: () => 0,
-    getIsDST: () => false,
-    toString(this: any) {
-      const [day, date, month, year, time] = new Date(this.getTime())
-        .toUTCString()
-        .replace(",", "")
-        .split(" ") as string[];
-      return `${day} ${month} ${Number(date)} ${year} ${time} GMT+0000`;
-    },
-    toUTCString(this: any) {
-      return new Date(this.getTime()).toUTCString();
-    },
-  });
-  for (const name of Object.getOwnPropertyNames(NativeDate.prototype))
-    if (/Locale|GMT|^toDateString$|^toTimeString$|^[gs]etYear$|^setUTC/.test(name)) delete NativeDate.prototype[name];
-  method(global, "Date", EspruinoDate);
-  functions(global, {
-    getTime: () => now() / 1000,
-    setTime: (seconds: number) => void (timeOffset = seconds * 1000 - clock.now()),
-  });
-
-  // ---- Timers
-  const timers = new Map<number, Timer>();
-  const call = (callback: unknown, list: unknown[]): void => {
-    if (typeof callback === "string") realm.evaluate(callback, "");
-    else Reflect.apply(callback as Function, global, list);
-  };
-  const schedule = (id: number, timer: Timer): void => {
-    timer.clockId = clock.setTimeout(
-      () => {
-        if (timer.interval === undefined) timers.delete(id);
-        else {
-          // Intervals keep their own beat however late they are served.
-          timer.due += timer.interval;
-          if (timer.due < clock.now()) timer.due = clock.now();
-          schedule(id, timer);
-        }
-        realm.enter(() => call(timer.callback, timer.list));
-      },
-      Math.max(0, timer.due - clock.now()),
-    );
-  };
-  const intervalOf = (ms: unknown): number => {
-    const value = Number(ms);
-    if (!(value >= MIN_INTERVAL_MS)) return MIN_INTERVAL_MS;
-    return value > MAX_INTERVAL_MS ? fail("Error", "Interval is too long (>100 years)") : value;
-  };
-  const startTimer = (callback: unknown, ms: unknown, list: unknown[], isInterval: boolean): number => {
-    if (typeof callback !== "function" && typeof callback !== "string")
-      fail("Error", "Function or String not supplied!");
-    const interval = intervalOf(ms);
-    // One more than the last in the list: numbers come back once timers are gone.
-    const id = Math.max(0, ...timers.keys()) + 1;
-    const timer: Timer = { clockId: 0, due: clock.now() + interval, callback, list };
-    if (isInterval) timer.interval = interval;
-    timers.set(id, timer);
-    schedule(id, timer);
-    return id;
-  };
-  const clearTimer = (name: string) =>
-    function (...list: unknown[]) {
-      if (list.length === 0) {
-        for (const timer of timers.values()) clock.clearTimeout(timer.clockId);
-        timers.clear();
-        return;
-      }
-      if (list[0] === undefined) fail("Error", `clear${name}(undefined) not allowed. Use clear${name}() instead`);
-      const timer = timers.get(list[0] as number);
-      if (timer) clock.clearTimeout(timer.clockId);
-      timers.delete(list[0] as number);
-    };
-  functions(global, {
-    setTimeout: (callback: unknown, ms?: unknown, ...list: unknown[]) => startTimer(callback, ms, list, false),
-    setInterval: (callback: unknown, ms?: unknown, ...list: unknown[]) => startTimer(callback, ms, list, true),
-    clearTimeout: clearTimer("Timeout"),
-    clearInterval: clearTimer("Interval"),
-    changeInterval(id: number, ms: unknown) {
-      const timer = timers.get(id);
-      if (!timer) return fail("Error", "Unknown Interval");
-      timer.interval = intervalOf(ms);
-      timer.due = clock.now() + timer.interval;
-      clock.clearTimeout(timer.clockId);
-      schedule(id, timer);
-    },
-  });
-
-  // ---- Pins
+const installPins = (bridge: Bridge, options: GlobalsOptions, timers: Timers): void => {
+  const { library, global, native, functions, fail, notModelled, toRealm } = bridge;
+  const { newObject, method } = library;
+  const { pins, pinObjects } = options;
   const Pin: any = native((value: unknown) => pinObject(pinNumber(value)));
   const pinList: object[] = [];
   const pinObject = (number: number): object => pinList[number] ?? fail("Error", "Invalid pin");
@@ -377,7 +184,6 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
     method(global, `D${number}`, pin);
   }
   method(global, "BTN1", pinList[0]);
-  const isList = (value: unknown): value is unknown[] => Array.isArray(value);
   functions(global, {
     digitalWrite(pin: unknown, value: any) {
       if (!isList(pin)) return pins.write(pinNumber(pin), value);
@@ -396,11 +202,7 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
     setWatch(callback: unknown, pin: unknown, settings?: any) {
       if (typeof callback !== "function" && typeof callback !== "string")
         return fail("Error", "Function or String not supplied!");
-      const listener = (event: WatchEvent) =>
-        call(
-          callback,
-          [{ ...event }].map((item) => toRealmEvent(item)),
-        );
+      const listener = (event: WatchEvent) => timers.call(callback, [toRealmEvent(event)]);
       return pins.setWatch(listener, pinNumber(pin), settings);
     },
     clearWatch(...list: unknown[]) {
@@ -417,8 +219,12 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
     copy.pin = typeof event.pin === "number" ? pinList[event.pin] : event.pin;
     return copy;
   };
+};
 
-  // ---- Serial1, the console's device
+/** The console's device. Returns what takes the bytes that come in while it is not the console. */
+const installSerial = (bridge: Bridge, device: ConsoleDevice): ((data: string) => void) => {
+  const { library, global, functions, notModelled, bytes } = bridge;
+  const { newObject, method, str } = library;
   const Serial1 = newObject();
   let received = "";
   functions(Serial1, {
@@ -440,20 +246,17 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
     pipe: () => notModelled("Serial1.pipe"),
   });
   method(global, "Serial1", Serial1);
-  const bytes = (value: unknown): string => {
-    if (typeof value === "string") return value;
-    if (typeof value === "number") return String.fromCharCode(value & 0xff);
-    if (isList(value) || library.isBuffer(value)) return Array.from(viewOf(value), (item) => bytes(item)).join("");
-    return str(value);
+  return (data) => {
+    if (library.listeners(Serial1, "data").length) library.emit(Serial1, "data", [data]);
+    else received += data;
   };
-  const viewOf = (value: any): ArrayLike<unknown> =>
-    isList(value)
-      ? value
-      : ArrayBuffer.isView(value)
-        ? (value as unknown as ArrayLike<unknown>)
-        : new Uint8Array(value);
+};
 
-  // ---- E
+const installE = (bridge: Bridge, options: GlobalsOptions): void => {
+  const { library, global, native, functions, fail, notModelled, bytes } = bridge;
+  const { newObject, method, str } = library;
+  const { Serial1 } = global;
+  const device = options.console;
   const E = newObject();
   const flags = newObject();
   functions(E, {
@@ -495,8 +298,11 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
       native(() => notModelled(`E.${name}`)),
     );
   method(global, "E", E);
+};
 
-  // ---- process
+const installProcess = (bridge: Bridge, options: GlobalsOptions): void => {
+  const { library, global, native, functions } = bridge;
+  const { newObject, method } = library;
   const process = newObject();
   functions(process, {
     memory(collect?: unknown) {
@@ -514,7 +320,7 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
     env.FLASH = 0;
     env.STORAGE = options.storage.state().totalBytes;
     env.SERIAL = "240ac400-0001";
-    env.CONSOLE = device.device();
+    env.CONSOLE = options.console.device();
     env.MODULES = MODULES;
     env.EXPTR = 0;
     return env;
@@ -522,8 +328,11 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
   library.define(process, "env", { get: native(environment), enumerable: false, configurable: true });
   library.define(process, "version", { get: native(() => VERSION), enumerable: false, configurable: true });
   method(global, "process", process);
+};
 
-  // ---- url
+const installUrl = (bridge: Bridge): void => {
+  const { library, global, functions } = bridge;
+  const { newObject, method, str } = library;
   const url = newObject();
   functions(url, {
     parse(value: unknown, parseQuery?: unknown) {
@@ -557,8 +366,12 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
     },
   });
   method(global, "url", url);
+};
 
-  // ---- Modules
+/** `require`, `Modules`, `reset` and `load`. Returns the object that holds the loaded modules. */
+const installModules = (bridge: Bridge, options: GlobalsOptions): object => {
+  const { realm, library, global, functions, fail, notModelled, toRealm, mount } = bridge;
+  const { newObject, method, str } = library;
   const builtIn: Record<string, object> = {};
   const storageApi = options.storage.api as any;
   const Storage = newObject();
@@ -622,7 +435,11 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
     },
   });
   method(global, "Modules", Modules);
+  return modules;
+};
 
+const installUnmodelled = (bridge: Bridge): void => {
+  const { library, global, native, notModelled } = bridge;
   for (const name of UNMODELLED) {
     if (name in global) continue;
     library.define(global, name, {
@@ -638,18 +455,21 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
       library.define(global, name, { value, writable: true, enumerable: true, configurable: true }),
     );
   }
-  for (const [name, value] of Object.entries({ HIGH: 1, LOW: 0 })) method(global, name, value);
+  for (const [name, value] of Object.entries({ HIGH: 1, LOW: 0 })) library.method(global, name, value);
+};
 
-  return {
-    stop() {
-      for (const timer of timers.values()) clock.clearTimeout(timer.clockId);
-      timers.clear();
-    },
-    roots: () => [...[...timers.values()].flatMap((timer) => [timer.callback, timer.list]), modules],
-    timers: () => timers.size,
-    serialData(data) {
-      if (library.listeners(Serial1, "data").length) library.emit(Serial1, "data", [data]);
-      else received += data;
-    },
-  };
+/** Puts everything into the realm's global object. */
+export const installGlobals = (options: GlobalsOptions): Globals => {
+  const bridge = createBridge(options.realm);
+  installPrinting(bridge, options.console);
+  installDate(bridge, options.clock, options.timeAtBootMs);
+  const timers = installTimers(bridge, options.clock);
+  installPins(bridge, options, timers);
+  const serialData = installSerial(bridge, options.console);
+  installE(bridge, options);
+  installProcess(bridge, options);
+  installUrl(bridge);
+  const modules = installModules(bridge, options);
+  installUnmodelled(bridge);
+  return { stop: timers.stop, roots: () => [...timers.roots(), modules], serialData };
 };

@@ -4,22 +4,14 @@
  * interpreter lacks, replaces what behaves otherwise, and returns the helpers that rewritten source calls.
  * Behaviour follows the interpreter's own sources and what it printed.
  *
- * `host` is the bridge: see `LibraryHost` in realm.ts.
+ * `host` is realm.ts' side of it: stack texts, the event queue, evaluation, limits.
  */
 (function (host) {
   const G = globalThis;
   const NativeError = Error;
-  const {
-    TypeError: NativeTypeError,
-    RangeError: NativeRangeError,
-    Symbol: NativeSymbol,
-    Map: NativeMap,
-    WeakMap: NativeWeakMap,
-    Set: NativeSet,
-  } = G;
+  const { TypeError: NativeTypeError, RangeError: NativeRangeError, Map: NativeMap, WeakMap: NativeWeakMap } = G;
   const nativeKeys = Object.keys;
   const nativeDescriptor = Object.getOwnPropertyDescriptor;
-  const nativeEntries = Object.entries;
   const define = Object.defineProperty;
   const nativeGetPrototypeOf = Object.getPrototypeOf;
   const nativeIsInteger = Number.isInteger;
@@ -1594,7 +1586,8 @@
   // ---- What the board does not have at all.
   for (const name of (
     "Map Set WeakMap WeakSet WeakRef FinalizationRegistry Symbol Proxy Reflect BigInt Intl Atomics " +
-    "SharedArrayBuffer WebAssembly EvalError RangeError URIError AggregateError encodeURI decodeURI escape " +
+    "SharedArrayBuffer WebAssembly EvalError RangeError URIError AggregateError SuppressedError DisposableStack " +
+    "AsyncDisposableStack Float16Array Temporal encodeURI decodeURI escape " +
     "unescape Iterator queueMicrotask structuredClone console"
   ).split(" "))
     delete G[name];
@@ -1794,8 +1787,5 @@
     arrayBuffer: (text) => bytesOf(text).buffer,
     uint8Array: (text) => bytesOf(text),
     isBuffer: (value) => isView(value) || value instanceof ArrayBuffer,
-    entries: nativeEntries,
-    NativeSet,
-    NativeSymbol,
   };
 });

@@ -34,14 +34,14 @@ const stringVariables = (length: number): number =>
 /**
  * Estimates memory use by walking what the global object, timers, modules and live functions reach, at the costs
  * measured on the interpreter: an object or array 1, a small integer inside the variable of its key, strings 9
- * characters in the first variable and 10 in each further one, a function about 6 and its body on top where it is not in
- * flash, a promise 8, typed arrays one variable per 14 bytes and 3 more. Variables of functions are seen through the
+ * characters in the first variable and 10 in each further one, a function about 6 and its body on top where it is not
+ * in flash, a promise 8, typed arrays one variable per 14 bytes and 3 more. Variables of functions are seen through the
  * closures that can still reach them.
  *
- * It is an estimate; with the agent's bundle it came within 5 % of the interpreter. Not seen: variables of blocks inside
- * functions (`let` in a loop or an `if`), arguments and temporaries of calls in progress, buffers of the network stack,
- * garbage, fragmentation, listeners that only host objects (a request, the Wi-Fi module) hold, and sharing of string
- * data. Figures that decide something come from the real interpreter.
+ * It is an estimate; with the agent's bundle it came within 5 % of the interpreter. Not seen: variables of blocks
+ * inside functions (`let` in a loop or an `if`), arguments and temporaries of calls in progress, buffers of the network
+ * stack, garbage, fragmentation, listeners that only host objects (a request, the Wi-Fi module) hold, and sharing of
+ * string data. Figures that decide something come from the real interpreter.
  */
 export const createMemoryEstimate = (options: MemoryOptions): MemoryEstimate => {
   const { realm } = options;

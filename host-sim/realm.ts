@@ -10,7 +10,7 @@ import { EspruinoSyntaxError, type FunctionInfo, textToFloat, type Transformed, 
 
 /** Something the board's program cannot catch: it ends what was running, and the console says so. */
 export class Interrupt extends Error {
-  constructor(readonly kind: "stack" | "memory" | "ctrl-c") {
+  constructor(readonly kind: "stack" | "memory") {
     super(kind === "stack" ? "Too much recursion - the stack is about to overflow" : "Execution Interrupted");
   }
 }

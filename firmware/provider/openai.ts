@@ -40,15 +40,15 @@ export function createOpenai(): Provider {
       );
     },
     read: function (data, reply) {
+      if (data.charAt(0) !== "{") data = data.trim();
       if (data.startsWith("[DONE]")) reply.stop = reply.stop || "done";
       // Keep-alive text inside data, as some gateways send.
       if (data.charAt(0) !== "{") return;
       const body = fromJson(data);
       const error = body.error;
       if (error) {
-        // An object with a message, or text; its code is a number, or text such as "invalid_api_key".
-        const status = typeof error.code === "number" ? error.code : typeof error.status === "number" ? error.status : 0;
-        reply.failure = { status: status, message: String(error.message || (typeof error === "string" ? error : toJson(error))) };
+        // An object with a message, or text; its code is a status, or a word such as "invalid_api_key".
+        reply.failure = { status: Number(error.code || error.status) || 0, message: String(error.message || (typeof error === "string" ? error : toJson(error))) };
         return;
       }
       const choice = body.choices && body.choices[0];

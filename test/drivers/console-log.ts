@@ -25,8 +25,8 @@ const DEFAULT_GIVE_UP_MS = 20_000;
 
 /**
  * Frames `\x01…\x02` in the output are the test's own and go to `onFrame`, byte strings without the two marks. Erasing
- * a line, as the REPL does around output of timers, is carried out. `turn` is called once in every turn of
- * Node's event loop while somebody waits: a board whose clock stands still lives on it.
+ * a line, as the REPL does around output of timers, is carried out. `turn` is called once in every turn of Node's event
+ * loop while somebody waits: a board whose clock stands still lives on it.
  */
 export function createConsoleLog(onFrame: (frame: string) => void, turn?: () => void): ConsoleLog {
   const waiters = new Set<() => void>();

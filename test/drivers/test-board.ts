@@ -27,6 +27,9 @@ export interface BoardPort {
 /** Real milliseconds between two looks at something outside the board. */
 const LOOK_MS = 5;
 
+/** The agent writes the REPL's prompt anew after its own output, and the REPL may do the same once more. */
+const PROMPT = /(^|\n)>+$/;
+
 /** Waits until the REPL's prompt is the last thing printed and something was printed after `from`. */
 export async function waitForPrompt(
   log: ConsoleLog,
@@ -35,7 +38,7 @@ export async function waitForPrompt(
   options?: ExpectOptions,
 ): Promise<void> {
   const isThere = (): true | undefined =>
-    log.bytes().length > from && /(^|\n)>$/.test(log.bytes().slice(-2)) ? true : undefined;
+    log.bytes().length > from && PROMPT.test(log.bytes().slice(-4)) ? true : undefined;
   await log.wait(isThere, what, options);
 }
 
@@ -75,7 +78,7 @@ export function createTestBoard(port: BoardPort): TestBoard {
       await waitForPrompt(log, from + line.length, `the prompt after ${code}`, options);
       const printed = log.bytes().slice(from);
       const echo = printed.indexOf(line);
-      return fromBytes(printed.slice(echo < 0 ? 0 : echo + line.length, -1)).trimEnd();
+      return fromBytes(printed.slice(echo < 0 ? 0 : echo + line.length).replace(PROMPT, "")).trimEnd();
     },
     async enterChat() {
       await port.beforeChat?.();

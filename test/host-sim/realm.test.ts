@@ -66,7 +66,8 @@ describe("language", () => {
   it("runs classes with one level of extends and does not inherit statics", () => {
     expect(
       evaluate(
-        "class A{constructor(x){this.x=x}m(){return 1}}class B extends A{constructor(){super(4)}m(){return super.m()+this.x}}new B().m()",
+        "class A{constructor(x){this.x=x}m(){return 1}}" +
+          "class B extends A{constructor(){super(4)}m(){return super.m()+this.x}}new B().m()",
       ),
     ).toBe(5);
     expect(evaluate("class A{static s(){}}class B extends A{} typeof B.s")).toBe("undefined");
@@ -199,7 +200,8 @@ describe("numbers", () => {
 describe("library", () => {
   it("lacks what the interpreter lacks", () => {
     const missing =
-      "Map Set WeakMap WeakSet Symbol Proxy Reflect URL TextEncoder queueMicrotask structuredClone BigInt Intl encodeURI escape fetch Buffer";
+      "Map Set WeakMap WeakSet Symbol Proxy Reflect URL TextEncoder queueMicrotask" +
+      " structuredClone BigInt Intl encodeURI escape fetch Buffer";
     for (const name of missing.split(" ")) expect(evaluate(`typeof ${name}`), name).toBe("undefined");
     for (const code of [
       "Promise.prototype.finally",

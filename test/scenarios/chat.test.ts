@@ -15,7 +15,7 @@ describe("chat mode", () => {
     board.type("thanks\r");
     expect(await board.expectOutput("you> ")).toContain("You are welcome.");
     board.type("\x04");
-    await board.expectOutput(/\n>$/);
+    await board.expectOutput(/\n>+$/);
     expect(await board.runLine("3+4")).toBe("=7");
     expect(model.requests.at(-1)!.json.messages.at(-1)).toEqual({ role: "user", content: "thanks" });
   });
@@ -23,7 +23,7 @@ describe("chat mode", () => {
   scenario("exit leaves, too: some terminals keep Ctrl-D", {}, async ({ board }) => {
     await board.enterChat();
     board.type("exit\r");
-    await board.expectOutput(/\n>$/);
+    await board.expectOutput(/\n>+$/);
     expect(await board.runLine("3+4")).toBe("=7");
   });
 
@@ -37,7 +37,7 @@ describe("chat mode", () => {
     board.type("hé\x7fallx\x7fo\r");
     await board.expectOutput("you> ");
     board.type("\x04");
-    await board.expectOutput(/\n>$/);
+    await board.expectOutput(/\n>+$/);
     expect(model.requests[0]!.json.messages.at(-1)!.content).toBe("hallo");
   });
 
@@ -53,7 +53,7 @@ describe("chat mode", () => {
     board.type("are you there?\r");
     expect(await board.expectOutput("you> ")).toContain("fine now");
     board.type("\x04");
-    await board.expectOutput(/\n>$/);
+    await board.expectOutput(/\n>+$/);
   });
 
   let open: () => void = () => undefined;
@@ -69,7 +69,7 @@ describe("chat mode", () => {
     await board.expectOutput("done at last");
     await board.expectOutput("you> ");
     board.type("\x04");
-    await board.expectOutput(/\n>$/);
+    await board.expectOutput(/\n>+$/);
   });
 
   const mute = { turns: [hang(), text("hello again")] };
@@ -79,7 +79,7 @@ describe("chat mode", () => {
     await board.waitUntil(() => model.requests.length === 1);
     board.type("\x04");
     expect(await board.expectEvent((event) => event.type === "final")).toMatchObject({ stopReason: "aborted" });
-    await board.expectOutput(/\n>$/);
+    await board.expectOutput(/\n>+$/);
     expect((await board.ask("hello")).at(-1)).toMatchObject({ type: "final", text: "hello again", stopReason: "done" });
   });
 
@@ -87,7 +87,7 @@ describe("chat mode", () => {
     const visit = async (): Promise<void> => {
       await board.enterChat();
       board.type("\x04");
-      await board.expectOutput(/\n>$/);
+      await board.expectOutput(/\n>+$/);
     };
     await visit();
     const before = await board.memory();
@@ -102,7 +102,7 @@ describe("chat mode", () => {
     const visit = async (): Promise<void> => {
       await board.enterChat();
       board.type("\x04");
-      await board.expectOutput(/\n>$/);
+      await board.expectOutput(/\n>+$/);
       expect(await board.runLine("cleanup_agent")).toContain("[mem] cleanup done");
     };
     await visit();

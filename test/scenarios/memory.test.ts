@@ -63,7 +63,7 @@ describe("memory", () => {
       await board.expectOutput("you> ");
     }
     board.type("\x04");
-    await board.expectOutput(/\n>$/);
+    await board.expectOutput(/\n>+$/);
     expect((await board.ask("what is in big.txt?")).at(-1)).toMatchObject({ text: "long" });
     noteMemory(board, "on the small board", await board.memory());
   });
