@@ -10,8 +10,9 @@ export const MAX_CALLS = 8;
 //
 // | a piece has …                                  | it belongs to …
 // |------------------------------------------------|------------------------------------------------------------
-// | an index of a call; no id, the same, or no name | that call
-// | an index of a call, another id and a name      | a call of that index and id, else a new call (servers that always say 0)
+// | an index and an id of a call                   | that call
+// | an index of a call, and no id or no name       | the last call of that index
+// | an index of a call, a new id and a name        | a new call (servers that always say 0)
 // | no index, an id                                | the call of that id, else a new call
 // | no index, no id                                | the last call, else a new one
 // | a name and arguments, after a complete call    | a new call, if it has no id of its own
@@ -138,8 +139,8 @@ export function createReply(
       if (typeof args !== "string") args = "";
       let slot: ReplyCall | undefined;
       if (!id && !name && dropped === (numbered ? index : true)) return;
-      if (numbered) for (const one of calls) if (one.index === index && (!id || !one.id || one.id === id || !name)) slot = one;
-      if (id && !slot) for (const one of calls) if (one.id === id && (!numbered || one.index === undefined || one.index === index)) slot = one;
+      if (id) for (const one of calls) if (one.id === id && (!numbered || one.index === undefined || one.index === index)) slot = one;
+      if (numbered && !slot) for (const one of calls) if (one.index === index && (!id || !one.id || !name)) slot = one;
       if (!id && !numbered) slot = calls[calls.length - 1];
       if (slot && slot.name && name && args && (!id || !slot.id) && readWhole(slot.arguments)) slot = undefined;
       if (!slot) {

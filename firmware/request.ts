@@ -86,14 +86,14 @@ export function exchange(
     if (!kind) {
       body += piece;
       // White space and a byte order mark, before the body, say nothing yet.
-      piece = body.trim();
-      if (piece.charAt(0) === "\xef") piece = piece.length < 3 ? "" : piece.substr(3).trim();
-      const first = piece.charAt(0);
+      let text = body.trim();
+      if (text.charAt(0) === "\xef") text = text.length < 3 ? "" : text.substr(3).trim();
+      const first = text.charAt(0);
       if (status < 200 || status > 299) kind = "error";
       else if (first) kind = first === "{" ? "json" : first === "<" ? "page" : "stream";
-      else body = body.substr(0, 3);
+      else if (body.length > limit) body = "";
       if (!kind) return;
-      if (kind === "stream") piece = body;
+      piece = kind === "json" ? body.substr(body.indexOf(first)) : body;
       body = "";
     }
     if (kind === "stream") {
@@ -117,7 +117,7 @@ export function exchange(
 
   function onDone(broken: string): void {
     stop = undefined;
-    if (kind === "json" && !broken) readEvents([body]);
+    if (kind === "json" && !broken && body.length <= setting("sseLineBytes")) readEvents([body]);
     if (sse) readEvents(sse.end());
     reply.flush(true);
     const failure = judge(broken);

@@ -2,7 +2,7 @@ import { CALLS, RESULT, SHORT_RESULT, USER } from "../history";
 import { fromJson, toJson, wireText } from "../text";
 import type { Provider } from "../types";
 
-/** Tokens to ask for where `maxTokens` is 0: this API wants a number, and no Claude model takes less than this one. */
+/** Tokens to ask for where `maxTokens` is 0: this API wants a number, and every Claude model may write that much. */
 const DEFAULT_MAX_TOKENS = 4096;
 
 // The Anthropic Messages dialect, as Anthropic and gateways speak it. https://platform.claude.com/docs/en/api/messages

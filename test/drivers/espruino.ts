@@ -235,8 +235,9 @@ async function drive(
     memoryKind: blocksize === ESP32_BLOCKSIZE ? "esp32" : "other",
     hasByteStrings,
     type: (bytes) => board.type(bytes.replaceAll("\x04", CTRL_D_STAND_IN)),
-    // The main loop reads the line of a query only after the timers that were due.
+    // The first line may be read just before a timer is due. The input thread then sleeps 50 ms before the second.
     async settle() {
+      await board.query("0");
       await board.query("0");
     },
     async beforeChat() {

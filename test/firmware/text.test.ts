@@ -119,10 +119,11 @@ describe("decodeEscapes", () => {
     // An escaped backslash before a u is no escape; a third one is.
     expect(decodeEscapes('"\\\\u20ac"')).toBe('"\\\\u20ac"');
     expect(decodeEscapes('"\\\\\\u20ac"')).toBe('"\\\\\xe2\x82\xac"');
-    // A half that is alone stays three bytes: its other half may come in the next piece of the reply.
+    // Half of a pair at the edge of its string stays three bytes: the other half may come in the next piece of the
+    // reply. Anywhere else it becomes U+FFFD.
     expect(decodeEscapes('"\\ud83d"')).toBe('"\xed\xa0\xbd"');
-    expect(decodeEscapes('"\\ud83d\\u0041"')).toBe('"\xed\xa0\xbd\\u0041"');
-    expect(decodeEscapes('"\\ud83d\\ud83d\\ude00"')).toBe('"\xed\xa0\xbd\xf0\x9f\x98\x80"');
+    expect(decodeEscapes('"\\ud83d\\u0041"')).toBe('"\xef\xbf\xbd\\u0041"');
+    expect(decodeEscapes('"\\ud83d\\ud83d\\ude00"')).toBe('"\xef\xbf\xbd\xf0\x9f\x98\x80"');
   });
 
   it("reads every string as JSON.parse of a whole engine does", () => {
