@@ -1,7 +1,7 @@
 import { createSerial, type Channel } from "./channel/serial";
 import { openSettings, setting } from "./config";
-import { append, eachTool } from "./registry";
-import { ask, clear, close, createSession, open } from "./session";
+import { eachTool, editRegistry } from "./registry";
+import { ask, clear, createSession, open } from "./session";
 import { fromJson } from "./text";
 
 /** The one conversation of this board. */
@@ -36,16 +36,6 @@ function send(text: any) {
   });
 }
 
-// Changes settings, and says what came of it.
-function setConfig(values: any): string {
-  if (!values || typeof values !== "object" || values instanceof Array)
-    return 'set_config({model:"qwen3",maxToolIterations:5}) changes settings, null puts one back; show_llm_config lists them';
-  const settings = openSettings();
-  const problems = settings.apply(values, true);
-  if (problems.length) return "nothing was changed: " + problems.join("; ");
-  return settings.save() || "saved" + ("historyBytes" in values && session.history ? " (historyBytes: after clear_history)" : "");
-}
-
 // Runs a command and returns what a call of it gives.
 function run(name: string, value: any): any {
   let text = "";
@@ -75,7 +65,7 @@ function run(name: string, value: any): any {
     case "cleanup_agent":
       used = process.memory().usage;
       if (channel && channel.close) channel.close();
-      close(session);
+      clear(session, true);
       closeChannel();
       print("variables: " + used + " before, " + process.memory().usage + " after");
       return print("[mem] cleanup done");
@@ -85,13 +75,19 @@ function run(name: string, value: any): any {
         print(key + ": " + (set === "" ? "not set" : key === "apiKey" ? "set" : set));
       });
       return;
-    case "set_config":
-      return print(setConfig(value));
+    case "set_config": {
+      if (!value || typeof value !== "object" || value instanceof Array)
+        return print('set_config({model:"qwen3",maxToolIterations:5}) changes settings, null puts one back; show_llm_config lists them');
+      const settings = openSettings();
+      text = settings.apply(value, true).join("; ");
+      if (text) return print("nothing was changed: " + text);
+      return print(settings.save() || "saved" + ("historyBytes" in value && session.history ? " (historyBytes: after clear_history)" : ""));
+    }
     case "add_tool":
       delete session.toolBytes;
-      return print(append(session.tools, value) || "registered " + value.name);
+      return print(editRegistry(session.tools).append(value) || "registered " + value.name);
     case "clear_history":
-      clear(session);
+      clear(session, false);
       return print("the conversation is forgotten");
     case "abort":
       if (!session.abort) return print("nothing to stop");

@@ -27,41 +27,50 @@ export function load(node: ToolNode): LoadedTool {
   return typeof node.tool === "number" ? loadTool(node.tool) : node.tool;
 }
 
-// Puts a tool at the end of the list. False, and no change, where one of that name is registered already.
-function link(registry: Registry, name: string, tool: number | LoadedTool): boolean {
-  if (find(registry, name)) return false;
-  const node: ToolNode = { name: name, tool: tool };
-  if (registry.last) registry.last.next = node;
-  else registry.first = node;
-  registry.last = node;
-  registry.count++;
-  return true;
+/** What registers tools. It exists while it does. */
+export interface RegistryEditor {
+  /** Registers every tool of `tools/`. Doing it again changes nothing. */
+  init(): void;
+  /** Registers a tool at run time. Returns what is wrong with it, "" if it was taken. */
+  append(tool: any): string;
 }
 
-// Registers every tool of `tools/`. Doing it again changes nothing.
-export function initTools(registry: Registry): void {
-  toolNames()
-    .split(",")
-    .forEach(function (name, i) {
-      if (name) link(registry, name, i);
-    });
-}
+export function editRegistry(registry: Registry): RegistryEditor {
+  // Puts a tool at the end of the list. False, and no change, where one of that name is registered already.
+  function link(name: string, tool: number | LoadedTool): boolean {
+    if (find(registry, name)) return false;
+    const node: ToolNode = { name: name, tool: tool };
+    if (registry.last) registry.last.next = node;
+    else registry.first = node;
+    registry.last = node;
+    registry.count++;
+    return true;
+  }
 
-// Registers a tool at run time. Returns what is wrong with it, "" if it was taken.
-export function append(registry: Registry, tool: any): string {
-  if (!tool || typeof tool.name !== "string" || !/^[a-zA-Z0-9_\-]+$/.test(tool.name) || tool.name.length > 63)
-    return "a tool needs a name of letters, digits, _ and -, at most 63 characters";
-  if (typeof tool.description !== "string" || !tool.description) return tool.name + " needs a description: when to use it";
-  if (typeof tool.execute !== "function") return tool.name + " needs a function execute(args)";
-  const parameters = tool.parameters || { type: "object", properties: {} };
-  if (parameters.type !== "object" || !parameters.properties)
-    return tool.name + ': parameters must look like {type:"object",properties:{...}}';
-  const loaded: LoadedTool = {
-    name: tool.name,
-    description: toJson(tool.description),
-    parameters: toJson(parameters).split('"type":"double"').join('"type":"number"'),
-    repeatable: tool.repeatable,
-    execute: tool.execute,
+  return {
+    init: function () {
+      toolNames()
+        .split(",")
+        .forEach(function (name, i) {
+          if (name) link(name, i);
+        });
+    },
+    append: function (tool) {
+      if (!tool || typeof tool.name !== "string" || !/^[a-zA-Z0-9_\-]+$/.test(tool.name) || tool.name.length > 63)
+        return "a tool needs a name of letters, digits, _ and -, at most 63 characters";
+      if (typeof tool.description !== "string" || !tool.description) return tool.name + " needs a description: when to use it";
+      if (typeof tool.execute !== "function") return tool.name + " needs a function execute(args)";
+      const parameters = tool.parameters || { type: "object", properties: {} };
+      if (parameters.type !== "object" || !parameters.properties)
+        return tool.name + ': parameters must look like {type:"object",properties:{...}}';
+      const loaded: LoadedTool = {
+        name: tool.name,
+        description: toJson(tool.description),
+        parameters: toJson(parameters).split('"type":"double"').join('"type":"number"'),
+        repeatable: tool.repeatable,
+        execute: tool.execute,
+      };
+      return link(tool.name, loaded) ? "" : "a tool called " + tool.name + " is registered already: choose another name";
+    },
   };
-  return link(registry, tool.name, loaded) ? "" : "a tool called " + tool.name + " is registered already: choose another name";
 }

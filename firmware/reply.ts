@@ -1,4 +1,4 @@
-import { joinText, readWhole, toJson, wholeLength } from "./text";
+import { decodeEscapes, readWhole, toJson } from "./text";
 import type { AgentEvent, ReplyCall, ReplyCollector } from "./types";
 
 /** More calls than this in one reply are dropped: each costs a message and a result of its own. */
@@ -42,6 +42,26 @@ export function createReply(
   let half = "";
   /** Index of a call that was left out, `true` if it has none: pieces of it belong to no call. */
   let dropped: any;
+
+  // Length of `text` without half of a surrogate pair at its end.
+  function wholeLength(text: string): number {
+    const end = text.length - 3;
+    return end >= 0 && text.charCodeAt(end) === 0xed && (text.charCodeAt(end + 1) & 0xf0) === 0xa0 ? end : text.length;
+  }
+
+  // `left` and `right`, pieces of one text, put together: a surrogate pair that was cut in two becomes one character, and
+  // half of one whose other half is not there becomes U+FFFD.
+  function joinText(left: string, right: string): string {
+    const end = wholeLength(left);
+    const low = right.charCodeAt(0) === 0xed && right.charCodeAt(1) >= 0xb0;
+    if (!right || (end === left.length && !low)) return left + right;
+    const rest = low ? right.substr(3) : right;
+    if (end === left.length || !low) return left.substr(0, end) + "\xef\xbf\xbd" + rest;
+    const unit = function (bytes: string, at: number): string {
+      return "\\u" + (0xd000 | ((bytes.charCodeAt(at) & 63) << 6) | (bytes.charCodeAt(at + 1) & 63)).toString(16);
+    };
+    return left.substr(0, end) + decodeEscapes(unit(left, end + 1) + unit(right, 1)) + rest;
+  }
 
   // Takes `size` bytes of what is held and shows them: as the answer, or as thinking.
   function show(size: number): void {

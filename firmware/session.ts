@@ -2,7 +2,7 @@ import { setting } from "./config";
 import { USER } from "./history";
 import { run } from "./loop";
 import { createOpenai } from "./provider/openai";
-import { initTools } from "./registry";
+import { editRegistry } from "./registry";
 import type { AgentEvent, RunResult, Session } from "./types";
 
 // A session without tools and history: `open` gives it both.
@@ -21,7 +21,7 @@ export function createSession(): Session {
 
 // Registers the tools and allocates the history, once: doing it again changes nothing. Throws where there is no memory.
 export function open(session: Session): void {
-  initTools(session.tools);
+  editRegistry(session.tools).init();
   delete session.toolBytes;
   if (session.history) return;
   const bytes = setting("historyBytes");
@@ -60,20 +60,16 @@ export function ask(session: Session, text: any): Promise<RunResult> {
   });
 }
 
-// Stops the run under way, if any, and forgets the conversation. A changed `historyBytes` takes effect here.
-export function clear(session: Session): void {
+// Stops the run under way, if any, and forgets the conversation; with `all`, frees the tools and the history, too:
+// `open` makes them anew. A changed `historyBytes` takes effect here.
+export function clear(session: Session, all: boolean): void {
   if (session.abort) session.abort("the conversation was cleared");
   const history = session.history;
-  if (!history) return;
-  history.used = 0;
-  history.sizes = [];
-  if (history.bytes.length !== setting("historyBytes")) delete session.history;
-}
-
-// Stops the run and frees everything the session holds; `open` makes it anew.
-export function close(session: Session): void {
-  if (session.abort) session.abort("the agent was cleaned up");
+  if (history && !all && history.bytes.length === setting("historyBytes")) {
+    history.used = 0;
+    history.sizes = [];
+  } else delete session.history;
+  if (!all) return;
   session.tools = { count: 0 };
-  delete session.history;
   delete session.toolBytes;
 }

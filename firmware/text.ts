@@ -18,78 +18,52 @@ export function limitText(text: string, max: number): string {
   return kept + "\n[cut: " + kept.length + " of " + text.length + " bytes]";
 }
 
-// One code point of 0x80 or more as UTF-8 bytes; half of a surrogate pair comes out as three bytes, too.
-function encodeUtf8(code: number): string {
-  if (code < 0x800) return String.fromCharCode(0xc0 | (code >> 6), 0x80 | (code & 63));
-  const end = String.fromCharCode(0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
-  if (code < 0x10000) return String.fromCharCode(0xe0 | (code >> 12)) + end;
-  return String.fromCharCode(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 63)) + end;
-}
-
-// What the four hex digits at `at` of an escape stand for; 0 if they are not four hex digits.
-function escapedCode(json: string, at: number): number {
-  const digits = json.substr(at, 4);
-  return (digits.length === 4 && Number("0x" + digits)) || 0;
-}
-
 // Turns the \uXXXX escapes of a JSON text into what they stand for, before anything parses it: the board's JSON.parse
 // keeps only their low byte. Escapes below 0x80 are left to JSON.parse (they may be a quote). With `raw`, an escape is
 // one byte rather than one character: that is how the board's JSON.stringify writes bytes.
 //
 // Half of a surrogate pair becomes U+FFFD, except at the edge of its string: the other half may be in the next piece,
-// see `joinText`.
+// reply.ts joins them.
 export function decodeEscapes(json: string, raw?: boolean): string {
   let at = json.indexOf("\\u");
   if (at < 0) return json;
   let out = "";
   let from = 0;
+
+  // What the four hex digits at `start` stand for; 0 if they are not four hex digits.
+  function codeAt(start: number): number {
+    const digits = json.substr(start, 4);
+    return (digits.length === 4 && Number("0x" + digits)) || 0;
+  }
+
+  // One code point of 0x80 or more as UTF-8 bytes; half of a surrogate pair comes out as three bytes, too.
+  function encode(code: number): string {
+    if (code < 0x800) return String.fromCharCode(0xc0 | (code >> 6), 0x80 | (code & 63));
+    const end = String.fromCharCode(0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
+    if (code < 0x10000) return String.fromCharCode(0xe0 | (code >> 12)) + end;
+    return String.fromCharCode(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 63)) + end;
+  }
+
   while (at >= 0) {
     let slash = at;
     while (slash > 0 && json.charAt(slash - 1) === "\\") slash--;
     let next = at + 2;
-    let code = ((at - slash) & 1) === 0 ? escapedCode(json, next) : 0;
+    let code = ((at - slash) & 1) === 0 ? codeAt(next) : 0;
     if (code >= 0x80) {
       next += 4;
       if ((code & 0xf800) === 0xd800) {
-        const low = code < 0xdc00 && json.substr(next, 2) === "\\u" ? escapedCode(json, next + 2) : 0;
+        const low = code < 0xdc00 && json.substr(next, 2) === "\\u" ? codeAt(next + 2) : 0;
         if ((low & 0xfc00) === 0xdc00) {
           code = 0x10000 + ((code & 0x3ff) << 10) + (low & 0x3ff);
           next += 6;
         } else if (json.charAt(code < 0xdc00 ? next : at - 1) !== '"') code = 0xfffd;
       }
-      out += json.substring(from, at) + (raw ? String.fromCharCode(code) : encodeUtf8(code));
+      out += json.substring(from, at) + (raw ? String.fromCharCode(code) : encode(code));
       from = next;
     }
     at = json.indexOf("\\u", next);
   }
   return out + json.substr(from);
-}
-
-// Length of `text` without half of a surrogate pair at its end.
-export function wholeLength(text: string): number {
-  const end = text.length - 3;
-  return end >= 0 && text.charCodeAt(end) === 0xed && (text.charCodeAt(end + 1) & 0xf0) === 0xa0 ? end : text.length;
-}
-
-// `left` and `right`, pieces of one text, put together: a surrogate pair that was cut in two becomes one character, and
-// half of one whose other half is not there becomes U+FFFD.
-export function joinText(left: string, right: string): string {
-  const end = wholeLength(left);
-  const low = right.charCodeAt(0) === 0xed && right.charCodeAt(1) >= 0xb0;
-  if (!right || (end === left.length && !low)) return left + right;
-  const rest = low ? right.substr(3) : right;
-  if (end === left.length || !low) return left.substr(0, end) + "\xef\xbf\xbd" + rest;
-  return (
-    left.substr(0, end) +
-    encodeUtf8(
-      0x10000 +
-        ((left.charCodeAt(end + 1) & 15) << 16) +
-        ((left.charCodeAt(end + 2) & 63) << 10) +
-        ((right.charCodeAt(1) & 15) << 6) +
-        (right.charCodeAt(2) & 63)
-    ) +
-    rest
-  );
 }
 
 // A value as JSON for the wire. Bytes of 0x80 and more stay raw: the board's own JSON.stringify would make mojibake of

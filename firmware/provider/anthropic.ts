@@ -42,11 +42,11 @@ export function createAnthropic(): Provider {
       if (kind !== CALLS) return json + wireText(text) + "}";
       missing = calls!.length;
       open = false;
-      // A block of no text, or of white space alone, is refused.
+      // A block of no text, or of white space alone, is refused. Arguments are JSON already, but for bytes that are no UTF-8.
       json += text.trim() ? '[{"type":"text","text":' + wireText(text) + "}" : "[";
       for (const call of calls!)
         json += (json.endsWith("[") ? "" : ",") + '{"type":"tool_use","id":"' + call.id.replace(odd, "_") + '","name":' +
-          wireText(call.name) + ',"input":' + call.arguments + "}";
+          wireText(call.name) + ',"input":' + fromJson(wireText(call.arguments)) + "}";
       return json + "]}";
     },
     frame: function (o) {

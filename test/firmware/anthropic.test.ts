@@ -555,7 +555,7 @@ describe("a request", () => {
       board.append(tools, {
         name,
         description: `${name} at it`,
-        execute: () => ({ isError: name === "fail", content: `${name}: é` }),
+        execute: () => ({ isError: name === "fail", content: toBytes(`${name}: é`) }),
       });
     }
     const events: AgentEvent[] = [];
@@ -579,7 +579,7 @@ describe("a request", () => {
     const serve = (request: SeenRequest, what: string) => {
       expect(request.options.path).toBe("/v1/messages");
       request.receive();
-      expect(request.options.headers["Content-Length"]).toBe(request.body.length);
+      expect(request.options.headers["Content-Length"]).toBe(String(request.body.length));
       const body = JSON.parse(fromBytes(request.body));
       checkRequest(body);
       bodies.push(body);

@@ -460,10 +460,10 @@ describe("registering tools", () => {
   });
 
   it("registers the folder's tools once", () => {
-    firmware.initTools(tools);
+    firmware.editRegistry(tools).init();
     const { count } = tools;
     expect(count).toBeGreaterThan(10);
-    firmware.initTools(tools);
+    firmware.editRegistry(tools).init();
     expect(tools.count).toBe(count);
     firmware.eachTool(tools, (one) => {
       expect(JSON.parse(one.description)).toBeTypeOf("string");
