@@ -68,7 +68,7 @@ export function repairJson(text: string): string | undefined {
     for (;;) {
       const c = text.charAt(at);
       const mark = c === "/" ? text.substr(at, 2) : c;
-      if (mark === "/*") at = find("*/") + 2;
+      if (mark === "/*") at = Math.min(find("*/") + 2, text.length);
       else if (mark === "//" || mark === "#") at = find("\n");
       else if (c && " \n\r\t".indexOf(c) >= 0) at++;
       else return;

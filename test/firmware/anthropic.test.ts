@@ -552,7 +552,7 @@ describe("a request", () => {
     board.openSettings().apply({ baseUrl: "http://model/v1/", model: "claude", apiKey: "sk-ant", messageTrim: 6 }, true);
     const tools = { count: 0 };
     for (const name of ["look", "fail"]) {
-      board.append(tools, {
+      board.editRegistry(tools).append({
         name,
         description: `${name} at it`,
         execute: () => ({ isError: name === "fail", content: toBytes(`${name}: é`) }),

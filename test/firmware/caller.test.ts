@@ -20,7 +20,7 @@ function register(
   required: string[] = [],
   execute: (args: any, context: any) => any = () => "done",
 ): void {
-  const problem = firmware.append(tools, {
+  const problem = firmware.editRegistry(tools).append({
     name,
     description: `Does ${name}`,
     parameters: { type: "object", properties, required },
@@ -450,12 +450,12 @@ describe("registering tools", () => {
       { ...tool, parameters: { type: "object" } },
       { ...tool, parameters: { type: "string", properties: {} } },
     ]) {
-      expect(firmware.append(tools, bad)).not.toBe("");
+      expect(firmware.editRegistry(tools).append(bad)).not.toBe("");
     }
     expect(tools.count).toBe(0);
-    expect(firmware.append(tools, { ...tool, name: `${"x".repeat(60)}-_9` })).toBe("");
-    expect(firmware.append(tools, tool)).toBe("");
-    expect(firmware.append(tools, tool)).toContain("t is registered already");
+    expect(firmware.editRegistry(tools).append({ ...tool, name: `${"x".repeat(60)}-_9` })).toBe("");
+    expect(firmware.editRegistry(tools).append(tool)).toBe("");
+    expect(firmware.editRegistry(tools).append(tool)).toContain("t is registered already");
     expect(tools.count).toBe(2);
   });
 

@@ -45,7 +45,7 @@ function createAgent(settings: Record<string, unknown>) {
     emit: (event) => events.push(structuredClone(event)),
   };
   for (const [name, execute] of Object.entries(OUTPUTS)) {
-    expect(firmware.append(session.tools, { name, description: `Gives ${name}`, execute })).toBe("");
+    expect(firmware.editRegistry(session.tools).append({ name, description: `Gives ${name}`, execute })).toBe("");
   }
   const provider = firmware.createOpenai();
 

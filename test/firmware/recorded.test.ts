@@ -100,7 +100,7 @@ const openaiStreams = Object.entries(streams).filter(([, one]) => one.dialect ==
 
 describe.skipIf(!openaiStreams.length)("recorded streams", () => {
   const registry = { count: 0 };
-  firmware.append(registry, { name: "weather", description: "Weather of a place", execute: () => "sunny" });
+  firmware.editRegistry(registry).append({ name: "weather", description: "Weather of a place", execute: () => "sunny" });
 
   it.each(openaiStreams)("%s", (file, want) => {
     const lines = readShared("streams", file)!.split("\n").filter(Boolean);

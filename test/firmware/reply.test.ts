@@ -9,7 +9,7 @@ const firmware = bootFirmware();
 firmware.openSettings().apply({ baseUrl: "http://model/v1", model: "m" }, true);
 const tools = { count: 0 };
 for (const name of ["add", "mul", "say", "info"]) {
-  firmware.append(tools, { name, description: `${name} something`, execute: () => "done" });
+  firmware.editRegistry(tools).append({ name, description: `${name} something`, execute: () => "done" });
 }
 
 const event = (value: unknown) => `data: ${typeof value === "string" ? value : toBytes(JSON.stringify(value))}\n\n`;
