@@ -7,14 +7,14 @@ const DEFAULT_MAX_TOKENS = 4096;
 
 // The Anthropic Messages dialect, as Anthropic and gateways speak it. https://platform.claude.com/docs/en/api/messages
 //
-// The results of a turn must all be in the one message after its calls, and the history takes them one by one. So each is
-// a part of that message: the first opens it, the last closes it. A turn is kept or dropped whole, and no request goes
-// out before its last result, so that what is sent is always whole messages.
+// The results of a turn must all be in the one message after its calls, and the history takes them one by one. So each
+// is a part of that message: the first opens it, the last closes it. A turn is kept or dropped whole, and no request
+// goes out before its last result, so that what is sent is always whole messages.
 //
 // Thinking is shown and never sent back. We do not ask for it; a model that thinks unasked does so adaptively, where
-// earlier turns need no thinking blocks. A block that is sent must be unchanged and in its place, and its signature holds
-// for the system prompt, tools and messages that were before it: a history that drops and shortens would be refused from
-// then on. https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
+// earlier turns need no thinking blocks. A block that is sent must be unchanged and in its place, and its signature
+// holds for the system prompt, tools and messages that were before it: a history that drops and shortens would be
+// refused from then on. https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
 export function createAnthropic(): Provider {
   /** Results that are to come for the calls composed last. */
   let missing = 0;
@@ -26,7 +26,8 @@ export function createAnthropic(): Provider {
       // What follows the content says whether the part was the last.
       if (kind === SHORT_RESULT)
         return (
-          text.substr(0, text.indexOf(',"content":"')) + ',"content":"(shortened to save memory)"}' + (text.endsWith("]}") ? "]}" : "")
+          text.substr(0, text.indexOf(',"content":"')) + ',"content":"(shortened to save memory)"}' +
+          (text.endsWith("]}") ? "]}" : "")
         );
       // An id has letters, digits, _ and - only, or the request is refused.
       const odd = /[^a-zA-Z0-9_\-]/g;
@@ -34,19 +35,20 @@ export function createAnthropic(): Provider {
         const start = open ? "" : '{"role":"user","content":[';
         open = --missing > 0;
         return (
-          start + '{"type":"tool_result","tool_use_id":"' + calls![0].id.replace(odd, "_") + (isError ? '","is_error":true' : '"') +
-          ',"content":' + wireText(text) + (open ? "}" : "}]}")
+          start + '{"type":"tool_result","tool_use_id":"' + calls![0].id.replace(odd, "_") +
+          (isError ? '","is_error":true' : '"') + ',"content":' + wireText(text) + (open ? "}" : "}]}")
         );
       }
       let json = '{"role":"' + (kind === USER ? "user" : "assistant") + '","content":';
       if (kind !== CALLS) return json + wireText(text) + "}";
       missing = calls!.length;
       open = false;
-      // A block of no text, or of white space alone, is refused. Arguments are JSON already, but for bytes that are no UTF-8.
+      // A block of no text, or of white space alone, is refused.
       json += text.trim() ? '[{"type":"text","text":' + wireText(text) + "}" : "[";
+      // Arguments are JSON already; there and back takes out the bytes that are no UTF-8.
       for (const call of calls!)
-        json += (json.endsWith("[") ? "" : ",") + '{"type":"tool_use","id":"' + call.id.replace(odd, "_") + '","name":' +
-          wireText(call.name) + ',"input":' + fromJson(wireText(call.arguments)) + "}";
+        json += (json.endsWith("[") ? "" : ",") + '{"type":"tool_use","id":"' + call.id.replace(odd, "_") +
+          '","name":' + wireText(call.name) + ',"input":' + fromJson(wireText(call.arguments)) + "}";
       return json + "]}";
     },
     frame: function (o) {
@@ -64,7 +66,8 @@ export function createAnthropic(): Provider {
     },
     tool: function (tool, first) {
       return (
-        (first ? "" : ",") + '{"name":"' + tool.name + '","description":' + tool.description + ',"input_schema":' + tool.parameters + "}"
+        (first ? "" : ",") + '{"name":"' + tool.name + '","description":' + tool.description + ',"input_schema":' +
+        tool.parameters + "}"
       );
     },
     read: function (data, reply) {
