@@ -45,8 +45,9 @@ export function createCaller(registry: Registry): Caller {
       if (type === "integer" && !(is === "number" && value === Math.floor(value))) want = "a whole number";
       else if (number ? is !== "number" || !isFinite(value) : type && is !== type) want = "of type " + type;
       else if (rule.enum && rule.enum.indexOf(value) < 0) want = "one of " + toJson(rule.enum);
-      else if (value < rule.minimum) want = rule.minimum + " or more";
-      else if (value > rule.maximum) want = rule.maximum + " or less";
+      // Not without a limit: the board takes "notes" for less than undefined.
+      else if (number && rule.minimum !== undefined && value < rule.minimum) want = rule.minimum + " or more";
+      else if (number && rule.maximum !== undefined && value > rule.maximum) want = rule.maximum + " or less";
       if (want) return 'the argument "' + name + '" must be ' + want + ", not " + limitText(toJson(value), 80);
     }
     return "";

@@ -63,7 +63,7 @@ export function setting(name: string): any {
   const limit = limitOf(name);
   if (limit) return limit[0];
   switch (name) {
-    // Which dialect the server speaks: openai.
+    // Which dialect the server speaks: openai or anthropic.
     case "provider":
       return "openai";
     // Name of the field that carries maxTokens: newer OpenAI models want max_completion_tokens.
@@ -119,7 +119,7 @@ export function openSettings(): Settings {
     if (value.length > 1024) return name + " must be at most 1024 bytes long";
     if (name === "baseUrl" && value && !value.startsWith("http://") && !value.startsWith("https://"))
       return "baseUrl must start with http:// or https://";
-    if (name === "provider" && value !== "openai") return "provider must be openai";
+    if (name === "provider" && value !== "openai" && value !== "anthropic") return "provider must be openai or anthropic";
     if (name === "tokensField" && value !== "max_tokens" && value !== "max_completion_tokens")
       return "tokensField must be max_tokens or max_completion_tokens";
     // A line break in a header would end it: the key could then be read where it does not belong.

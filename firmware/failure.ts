@@ -46,7 +46,7 @@ export function failureWords(): FailureWords {
     const key = setting("apiKey");
     const model = setting("model") || "none is set";
     let said = limitText(serverMessage(body), 300);
-    if (key) said = said.split(key).join("***");
+    if (key) said = said.replaceAll(key, "***");
     let hint = "";
     if (status === 401 || status === 403) hint = "the server refused the key: check apiKey";
     else if (status === 404) hint = "check the URL (baseUrl " + setting("baseUrl") + ") and the model (" + model + ")";

@@ -24,8 +24,16 @@ export interface HistoryEditor {
    * results are shortened and turns that are over dropped. Returns false where even that is not enough.
    */
   append(json: string, kind: number): boolean;
-  /** Takes a failed run back to its user message, which stays so that "continue" has something to go on. */
-  rollback(): void;
+  /**
+   * Takes a failed run back to its user message, which stays so that "continue" has something to go on; or to before
+   * it, if it should not be done any more.
+   */
+  rollback(keepPrompt: boolean): void;
+  /**
+   * Takes out the user message of a failed run, if that is what the history ends with, and returns it as JSON, else "".
+   * It becomes a part of the next prompt: many models' templates refuse two user messages in a row.
+   */
+  takePrompt(): string;
 }
 
 // `length` bytes of the buffer from `from` on, as a string.
@@ -106,9 +114,17 @@ export function editHistory(h: History, trim: number, provider: Provider): Histo
       h.sizes.push(size * 8 + kind);
       return true;
     },
-    rollback: function () {
-      const keep = newestExchange() + 1;
+    rollback: function (keepPrompt) {
+      const keep = newestExchange() + (keepPrompt ? 1 : 0);
       if (keep < h.sizes.length) drop(keep, h.sizes.length - keep);
+    },
+    takePrompt: function () {
+      const last = h.sizes.length - 1;
+      if (last < 0 || (h.sizes[last] & 7) !== USER) return "";
+      const size = h.sizes[last] >> 3;
+      const json = readHistory(h, h.used - size + 1, size - 1);
+      drop(last, 1);
+      return json;
     },
   };
 }

@@ -1,13 +1,20 @@
 import { createCaller } from "./caller";
 import { setting } from "./config";
 import { ANSWER, CALLS, editHistory, RESULT, USER } from "./history";
+import { find, load } from "./registry";
 import { exchange } from "./request";
-import { cutUtf8, limitText, toJson, wireText } from "./text";
+import { cutUtf8, fromJson, limitText, toJson, wireText } from "./text";
 import type { AgentEvent, Provider, ReplyCall, ReplyCollector, RunResult, Session, StopReason, ToolResult } from "./types";
 
+/** Bytes kept of what a call came to, in case it is made again. */
+const OUTCOME_BYTES = 120;
+
 // Runs one prompt to its end: model → tool calls → tool results → model … until a reply has no call, the cap on
-// iterations is reached (one last call goes without tools), the server fails, or somebody aborts. `prompt` is the user
-// message in the provider's JSON. Never rejects. `session.abort` is set while it runs.
+// iterations is reached (one last call goes without tools), the server fails, or somebody aborts. Never rejects.
+// `session.abort` is set while it runs.
+//
+// A call that was made before in the same run, with the same arguments, is answered from memory unless its tool is
+// `repeatable`. Two turns in a row that ran nothing new lead to the last call without tools.
 //
 // Steps follow one another by timers, not by a chain of promises, which would hold 31 variables for every turn. Rooms
 // that a part of a turn needs (caller, history editor) are made for that part.
@@ -16,6 +23,10 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
   /** Bytes of the history that one message may fill at the most, so that others fit beside it. */
   const share = history.bytes.length >> 2;
   let iteration = 0;
+  /** What each call of this run came to, in short, by a checksum of its name and arguments. */
+  const outcomes: Record<string, string> = {};
+  /** Turns in a row, up to this one, in which no tool was run. */
+  let fruitless = 0;
   let stop: (() => void) | undefined;
   let settle: ((result: RunResult) => void) | undefined;
 
@@ -29,7 +40,8 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
     settle = undefined;
     if (stop) stop();
     session.abort = undefined;
-    if (message) editHistory(history, setting("messageTrim"), provider).rollback();
+    // What somebody stopped must not be done by the next prompt.
+    if (message) editHistory(history, setting("messageTrim"), provider).rollback(stopReason !== "aborted");
     const event: AgentEvent = { type: "final", text: text, stopReason: stopReason };
     const result: RunResult = { text: text, stopReason: stopReason };
     if (message) {
@@ -53,7 +65,7 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
   }
 
   function turn(): void {
-    const last = ++iteration > setting("maxToolIterations");
+    const last = ++iteration > setting("maxToolIterations") || fruitless > 1;
     session.emit({ type: "iterationStart", iteration: iteration });
     stop = exchange(session, provider, !last, function (reply, failure) {
       stop = undefined;
@@ -107,6 +119,7 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
       return !call.problem;
     });
     if (runnable.length) session.emit({ type: "toolRequest", calls: runnable });
+    fruitless++;
     nextCall(reply.calls);
   }
 
@@ -126,10 +139,16 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
       else end("transportError", "", "the tool results do not fit into the history: raise historyBytes");
     }
     if (call.problem) return answer({ isError: true, content: call.problem });
+    const key = String(E.CRC32(call.name + call.arguments));
+    if (outcomes[key]) return answer({ isError: false, content: "already done in this run, not repeated: " + outcomes[key] });
+    const node = find(session.tools, call.name);
+    const repeatable = node && load(node).repeatable;
+    fruitless = 0;
     session.emit({ type: "toolStart", name: call.name, callId: call.id, arguments: call.arguments });
     createCaller(session.tools)
       .call(call)
       .then(function (result) {
+        if (!repeatable) outcomes[key] = (result.isError ? "it failed: " : "") + limitText(result.content, OUTCOME_BYTES);
         later(function () {
           answer(result);
         });
@@ -145,7 +164,12 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
   session.abort = function (reason) {
     end("aborted", "", reason);
   };
-  if (editHistory(history, setting("messageTrim"), provider).append(prompt, USER)) later(turn);
+  const before = editHistory(history, setting("messageTrim"), provider).takePrompt();
+  if (before) {
+    const earlier = fromJson(before).content;
+    if (earlier.length + prompt.length < history.bytes.length >> 1) prompt = earlier + "\n\n" + prompt;
+  }
+  if (remember(USER, prompt)) later(turn);
   else end("transportError", "", "the prompt does not fit into the history: raise historyBytes");
   return promise;
 }

@@ -1,6 +1,7 @@
 import { setting } from "./config";
 import { USER } from "./history";
 import { run } from "./loop";
+import { createAnthropic } from "./provider/anthropic";
 import { createOpenai } from "./provider/openai";
 import { editRegistry } from "./registry";
 import type { AgentEvent, RunResult, Session } from "./types";
@@ -35,9 +36,8 @@ export function open(session: Session): void {
 // Asks the model, with its tools, until there is an answer. Never rejects: what went wrong is in the result's
 // `message`. One run at a time: a second prompt is refused while one is under way, and changes nothing.
 export function ask(session: Session, text: any): Promise<RunResult> {
-  const provider = createOpenai();
+  const provider = setting("provider") === "anthropic" ? createAnthropic() : createOpenai();
   let problem = "";
-  let json = "";
   if (session.abort) problem = "busy with another prompt: wait for its answer, or stop it with Ctrl-C or abort";
   else if (typeof text !== "string" || !text.trim()) problem = 'the prompt is empty: ask("turn on the lamp")';
   else if (!setting("baseUrl"))
@@ -45,14 +45,13 @@ export function ask(session: Session, text: any): Promise<RunResult> {
   else
     try {
       open(session);
-      json = provider.compose(USER, text.trim());
+      const size = provider.compose(USER, text.trim()).length;
       const most = session.history!.bytes.length >> 1;
-      if (json.length > most)
-        problem = "the prompt has " + json.length + " bytes, at most " + most + " fit: shorten it or raise historyBytes";
+      if (size > most) problem = "the prompt has " + size + " bytes, at most " + most + " fit: shorten it or raise historyBytes";
     } catch (e) {
       problem = (e as Error).message;
     }
-  if (!problem) return run(session, provider, json);
+  if (!problem) return run(session, provider, text.trim());
   // Later, as every other event: the caller's line is over then.
   return Promise.resolve().then(function (): RunResult {
     session.emit({ type: "final", text: "", stopReason: "transportError", isError: true, message: problem });
