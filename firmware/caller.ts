@@ -1,5 +1,6 @@
 import { setting } from "./config";
 import { eachTool, find, load } from "./registry";
+import { repairJson } from "./repair";
 import { fromJson, limitText, readWhole, toJson } from "./text";
 import type { Registry, ToolCall, ToolParameters, ToolResult } from "./types";
 
@@ -7,9 +8,10 @@ import type { Registry, ToolCall, ToolParameters, ToolResult } from "./types";
 export interface Caller {
   /**
    * Reads the arguments of a call: JSON text of an object, "" for none. Throws, with words for the model, where they
-   * are anything else. A call that is wrapped once more in its own arguments is unwrapped.
+   * are anything else; with `repair`, only where they cannot be repaired. A call that is wrapped once more in its own
+   * arguments is unwrapped.
    */
-  readArguments(call: ToolCall): any;
+  readArguments(call: ToolCall, repair: boolean): any;
   /**
    * Runs one call. Never rejects: an unknown tool, arguments that are not right, a throw and a tool that does not
    * settle within `toolTimeoutMs` are error results that the model can act on.
@@ -18,10 +20,12 @@ export interface Caller {
 }
 
 export function createCaller(registry: Registry): Caller {
-  function readArguments(call: ToolCall): any {
-    const args: any = call.arguments.trim() ? readWhole(call.arguments) : {};
+  function readArguments(call: ToolCall, repair: boolean): any {
+    let args: any = call.arguments.trim() ? readWhole(call.arguments) : {};
+    if (!args && repair) args = readWhole(repairJson(call.arguments) || "");
     if (!args || args instanceof Array) throw new Error("the arguments are not a complete JSON object. Call again with valid JSON");
-    const inner = args.arguments || args.parameters;
+    let inner = args.arguments || args.parameters;
+    if (typeof inner === "string") inner = readWhole(inner);
     if (args.name === call.name && Object.keys(args).length === 2 && inner && typeof inner === "object" && !(inner instanceof Array))
       return inner;
     return args;
@@ -74,7 +78,7 @@ export function createCaller(registry: Registry): Caller {
       throw new Error("there is no tool called " + call.name + ". Tools: " + names);
     }
     const tool = load(node);
-    const args = readArguments(call);
+    const args = readArguments(call, false);
     const problem = problemOf(fromJson(tool.parameters), args);
     if (problem) throw new Error(call.name + ": " + problem);
     return tool.execute(args, {

@@ -1,6 +1,7 @@
 import { createSerial, type Channel } from "./channel/serial";
 import { openSettings, setting } from "./config";
 import { eachTool, editRegistry } from "./registry";
+import { savedSession } from "./saved";
 import { ask, clear, createSession, open } from "./session";
 import { fromJson } from "./text";
 
@@ -47,7 +48,7 @@ function run(name: string, value: any): any {
     case "agent_commands":
       return print(
         "init_tools list_tools main_loop_entry cleanup_agent agent_send_message show_llm_config ask status clear_history " +
-          "set_config abort add_tool"
+          "set_config abort add_tool session_save session_load"
       );
     case "init_tools":
       open(session);
@@ -86,6 +87,10 @@ function run(name: string, value: any): any {
     case "add_tool":
       delete session.toolBytes;
       return print(editRegistry(session.tools).append(value) || "registered " + value.name);
+    case "session_save":
+      return print(savedSession(session).save());
+    case "session_load":
+      return print(savedSession(session).load());
     case "clear_history":
       clear(session, false);
       return print("the conversation is forgotten");

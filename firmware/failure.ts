@@ -22,6 +22,8 @@ export interface FailureWords {
   broken(reason: string): Failure;
   /** For a reply that ended before it was over. */
   cut(): Failure;
+  /** For too little memory; `free` in variables. */
+  memory(free: number): Failure;
   /** For a page instead of a reply. */
   page(): Failure;
   /** For a reply that is no JSON, or too long to be read whole. */
@@ -86,6 +88,9 @@ export function failureWords(): FailureWords {
     broken: broken,
     cut: function () {
       return { message: "the answer was cut off: the connection ended before the reply did", retry: true, waitMs: 0 };
+    },
+    memory: function (free) {
+      return final("not enough memory for a request: " + free + " variables are free. Free some, or lower historyBytes and restart");
     },
     page: function () {
       return final(

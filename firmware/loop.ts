@@ -70,7 +70,7 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
     stop = exchange(session, provider, !last, function (reply, failure) {
       stop = undefined;
       later(function () {
-        if (failure) end("transportError", limitText(reply.text, share), failure.message);
+        if (failure || !reply) end("transportError", reply ? limitText(reply.text, share) : "", failure && failure.message);
         else if (reply.calls.length && !last) takeCalls(reply);
         else finish(reply, last);
       });
@@ -96,7 +96,8 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
       let args = "{}";
       if (!call.problem)
         try {
-          args = toJson(caller.readArguments(call));
+          // What the output limit cut off may lack whole arguments: it is not repaired.
+          args = toJson(caller.readArguments(call, reply.stop !== "length"));
         } catch (e) {
           call.problem =
             reply.stop === "length"

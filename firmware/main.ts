@@ -23,6 +23,8 @@ define("clear_history", function () { return word("clear_history"); });
 define("set_config", function () { return word("set_config"); });
 define("abort", function () { return word("abort"); });
 define("add_tool", function () { return word("add_tool"); });
+define("session_save", function () { return word("session_save"); });
+define("session_load", function () { return word("session_load"); });
 
 const problem = openSettings().load();
 print('espruino-agent: ask("..."), main_loop_entry (chat), agent_commands');

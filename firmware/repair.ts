@@ -1,5 +1,3 @@
-import { toJson } from "./text";
-
 /** What was read last. After START, COMMA and VALUE the object or array may end. */
 const START = 0;
 const COMMA = 1;
@@ -9,7 +7,9 @@ const COLON = 4;
 
 /** Objects and arrays within each other: more are refused. */
 const MAX_DEPTH = 32;
-/** Bytes. A key without quotes or a number that is longer is refused; longer strings are taken in pieces of it. */
+/** Bytes of a key without quotes or of a number: longer ones are refused, and the board's isNaN throws from 64 on. */
+const MAX_WORD = 60;
+/** Bytes of a string that are looked at at once, and that are gathered before they go to the end of the output. */
 const PIECE_BYTES = 100;
 
 // Arguments of a tool call that JSON.parse does not take, as strict JSON text of one object; undefined where that would
@@ -75,8 +75,9 @@ export function repairJson(text: string): string | undefined {
     }
   }
 
-  function replace(what: string, by: string): void {
-    text = text.split(what).join(by);
+  function escape(character: string): string {
+    const json = JSON.stringify(character);
+    return json.substr(1, json.length - 2);
   }
 
   // Takes a string up to `quote`. False where it does not end, or has an escape that could mean anything.
@@ -89,12 +90,7 @@ export function repairJson(text: string): string | undefined {
       if (end < 0) return false;
       if (slash < at) slash = find("\\");
       const to = Math.min(end, slash, at + PIECE_BYTES);
-      let part = text.substring(at, to);
-      if (/[\x00-\x1f"]/.test(part)) {
-        part = toJson(part);
-        part = part.substr(1, part.length - 2);
-      }
-      emit(part);
+      emit(text.substring(at, to).replace(/[\x00-\x1f"]/g, escape));
       at = to;
       if (to === end) {
         emit('"');
@@ -116,7 +112,7 @@ export function repairJson(text: string): string | undefined {
     if (/^true$|^false$|^null$/.test(word)) return word;
     if (/^0x[0-9a-f]+$/.test(word) && word.length <= 10) return String(parseInt(word));
     const number = word.replace(/^[+-]/, "").replace(/^[.]/, "0.");
-    const isNumber = /^[0-9][0-9.e+-]*$/.test(number) && /[0-9]$/.test(number) && !/^0[0-9]|[.]e/.test(number);
+    const isNumber = /^[0-9][0-9.e+-]*$/.test(number) && /[0-9]$/.test(number) && !/[.]e|^0[0-9]/.test(number);
     return isNumber && !isNaN(number as any) ? (word.charAt(0) === "-" ? "-" : "") + number : "";
   }
 
@@ -127,16 +123,12 @@ export function repairJson(text: string): string | undefined {
   at++;
   skipSpace();
   if (text.charAt(at) === "\\") {
-    // All of it is as it would stand in a string. No such text has a raw control character.
+    // All of it is written as inside a string. Not split and join: the board's split counts overlapping separators.
     if (text.indexOf("\x01") >= 0) return undefined;
-    text = text.substr(at);
-    at = 0;
-    replace("\\\\", "\x01");
+    text = text.substr(at).replaceAll("\\\\", "\x01");
     if (text.split('"').length !== text.split('\\"').length) return undefined;
-    replace('\\"', '"');
-    replace("\\n", "\n");
-    replace("\\t", "\t");
-    replace("\x01", "\\");
+    text = text.replaceAll('\\"', '"').replaceAll("\\n", "\n").replaceAll("\\t", "\t").replaceAll("\x01", "\\");
+    at = 0;
   }
 
   /** The brackets that are open. */
@@ -190,7 +182,7 @@ export function repairJson(text: string): string | undefined {
         if (quote) {
           if (!takeString(quote)) return undefined;
         } else {
-          const found = /^[A-Za-z0-9_$+.-]+/.exec(text.substr(at, PIECE_BYTES));
+          const found = /^[A-Za-z0-9_$+.-]+/.exec(text.substr(at, MAX_WORD));
           const word = found ? found[0] : "";
           const json = !isKey ? toScalar(word.toLowerCase()) : /^[A-Za-z_$][^+.]*$/.test(word) ? '"' + word + '"' : "";
           if (!json) return undefined;

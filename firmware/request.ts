@@ -7,6 +7,8 @@ import { createSseParser, type SseParser } from "./sse";
 import { post } from "./transport";
 import type { Provider, ReplyCollector, RequestFrame, Session, ToolNode } from "./types";
 
+/** Variables that a request takes at the most, with its reply and a tool. */
+const REQUEST_VARIABLES = 600;
 /** Bytes of the history in one piece of a request: a piece is copied, and the socket takes about this much at once. */
 const PIECE_BYTES = 512;
 
@@ -16,7 +18,7 @@ export function exchange(
   session: Session,
   provider: Provider,
   withTools: boolean,
-  done: (reply: ReplyCollector, failure?: Failure) => void
+  done: (reply: ReplyCollector | undefined, failure?: Failure) => void
 ): () => void {
   const history = session.history!;
   let attempts = 0;
@@ -138,6 +140,9 @@ export function exchange(
 
   function attempt(): void {
     attempts++;
+    // Out of memory cannot be caught on the board: look before.
+    const free = process.memory().free;
+    if (free < REQUEST_VARIABLES) return done(reply, failureWords().memory(free));
     sent = status = 0;
     retryAfter = kind = body = "";
     unread = false;
@@ -160,6 +165,8 @@ export function exchange(
       withTools: tools,
     });
     frame = f;
+    // Each message in the history has a comma before it; where none stands before the first, it is not sent.
+    if (f.head.endsWith("[")) sent = 1;
     node = tools ? session.tools.first : undefined;
     if (tools && session.toolBytes === undefined) {
       let bytes = 0;
@@ -174,7 +181,7 @@ export function exchange(
     stop = post({
       url: setting("baseUrl").replace(/\/+$/, "") + f.path,
       headers: f.headers,
-      length: f.head.length + history.used + f.between.length + (tools ? session.toolBytes! : 0) + f.tail.length,
+      length: f.head.length + history.used - sent + f.between.length + (tools ? session.toolBytes! : 0) + f.tail.length,
       next: next,
       totalMs: setting("requestTimeoutMs"),
       idleMs: setting("idleTimeoutMs"),

@@ -20,17 +20,19 @@ export function createSession(): Session {
   return session;
 }
 
-// Registers the tools and allocates the history, once: doing it again changes nothing. Throws where there is no memory.
+// Registers the tools and allocates the history, once: doing it again changes nothing, unless another provider was set,
+// whose dialect the old messages are not in. Throws where there is no memory.
 export function open(session: Session): void {
   editRegistry(session.tools).init();
   delete session.toolBytes;
-  if (session.history) return;
+  if (session.history && session.history.provider === setting("provider")) return;
+  delete session.history;
   const bytes = setting("historyBytes");
   const memory = process.memory();
   // Out of memory cannot be caught on the board: look before. A run needs about 2 kB besides.
   if (memory.free * (memory.blocksize - 4) < bytes + 2048)
     throw new Error("not enough memory for a history of " + bytes + " bytes: lower historyBytes and restart the board");
-  session.history = { bytes: new Uint8Array(bytes), used: 0, sizes: [] };
+  session.history = { bytes: new Uint8Array(bytes), used: 0, sizes: [], provider: setting("provider") };
 }
 
 // Asks the model, with its tools, until there is an answer. Never rejects: what went wrong is in the result's

@@ -131,6 +131,8 @@ export interface History {
   used: number;
   /** length × 8 + kind of each message, oldest first. Small numbers cost one variable each. */
   sizes: number[];
+  /** Whose dialect the messages are in. */
+  provider: string;
 }
 
 /**

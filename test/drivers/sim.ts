@@ -41,6 +41,7 @@ export function simDriver(): Driver {
       );
       const server = setupServer(
         http.post(`${BASE_URL}/chat/completions`, ({ request }) => model.handle(request)),
+        http.post(`${BASE_URL}/messages`, ({ request }) => model.handle(request)),
         http.all(/^http:\/\/127\.0\.0\.1:/, () => passthrough()),
       );
       server.listen({

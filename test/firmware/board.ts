@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url";
+import { crc32 } from "node:zlib";
 import { build } from "esbuild";
 import { toolsPlugin } from "../../esbuild.tools.mjs";
 import type * as Caller from "../../firmware/caller";
@@ -138,7 +139,11 @@ export function bootFirmware() {
     // Jitter of nothing: waits are the same in each run.
     Math: Object.assign(Object.create(Math), { random: () => 0.5 }),
     Uint8Array: BoardBytes,
-    E: { toString: (bytes: Uint8Array) => Buffer.from(bytes).toString("latin1") },
+    E: {
+      CRC32: (text: string) => crc32(Buffer.from(text, "latin1")),
+      toString: (bytes: Uint8Array) => Buffer.from(bytes).toString("latin1"),
+    },
+    process: { memory: () => ({ free: 3000, usage: 1000, total: 4000, blocksize: 14 }) },
     require(name: string) {
       if (name === "Storage") return storage;
       if (name === "http") return http;
@@ -161,7 +166,7 @@ export function bootFirmware() {
     ...module.exports,
     clock,
     /** An empty history of that many bytes. */
-    createHistory: (bytes: number) => ({ bytes: new BoardBytes(bytes), used: 0, sizes: [] as number[] }),
+    createHistory: (bytes: number) => ({ bytes: new BoardBytes(bytes), used: 0, sizes: [] as number[], provider: "openai" }),
     /** Files of the board's Storage, bytes as characters. */
     files,
     requests,

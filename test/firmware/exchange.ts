@@ -89,7 +89,7 @@ export function exchangeWith(firmware: Firmware, tools: Registry, answers: Answe
     const { id, name } = call;
     let problem = call.problem;
     try {
-      if (!problem) outcome.calls.push(decodeStrings({ id, name, arguments: caller.readArguments(call) }));
+      if (!problem) outcome.calls.push(decodeStrings({ id, name, arguments: caller.readArguments(call, reply.stop !== "length") }));
     } catch (error) {
       problem = (error as Error).message;
     }

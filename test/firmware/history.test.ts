@@ -136,7 +136,7 @@ describe("history", () => {
             if (edit().append(answer, ANSWER))
               expect(messagesOf(history).at(-1)).toEqual(JSON.parse(Buffer.from(answer, "latin1").toString("utf8")));
           } else {
-            edit().rollback();
+            edit().rollback(true);
             // The question stays, so that "continue" has something to go on.
             expect(messagesOf(history).at(-1)).toEqual(asked);
           }
@@ -199,7 +199,7 @@ describe("history", () => {
 
   it("rolls nothing back where there is nothing", () => {
     const history = createHistory(1024);
-    editHistory(history, 24, provider).rollback();
+    editHistory(history, 24, provider).rollback(true);
     expect(history).toMatchObject({ used: 0, sizes: [] });
   });
 });

@@ -93,8 +93,7 @@ describe("a server that does not answer as it should", () => {
     expect((await board.ask("what is the answer?")).at(-1)).toMatchObject(failed(/cut off|connection/));
     await board.ask("continue");
     expect(model.requests[1]!.json.messages.slice(1)).toEqual([
-      { role: "user", content: "what is the answer?" },
-      { role: "user", content: "continue" },
+      { role: "user", content: "what is the answer?\n\ncontinue" },
     ]);
   });
 

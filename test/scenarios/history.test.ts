@@ -45,8 +45,7 @@ describe("the history", () => {
     await board.ask("first");
     await board.ask("second");
     expect(model.requests[2]!.json.messages.slice(1)).toEqual([
-      { role: "user", content: "first" },
-      { role: "user", content: "second" },
+      { role: "user", content: "first\n\nsecond" },
     ]);
   });
 
