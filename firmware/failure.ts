@@ -15,7 +15,7 @@ export interface Failure {
 export interface FailureWords {
   /**
    * For an HTTP status and body: words that name the setting to look at. The key never appears: a server that repeats
-   * it back has it taken out.
+   * it or a part of it has that taken out.
    */
   http(status: number, body: string, retryAfter: string): Failure;
   /** For what went wrong below HTTP. */
@@ -48,16 +48,18 @@ export function failureWords(): FailureWords {
     const key = setting("apiKey");
     const model = setting("model") || "none is set";
     let said = limitText(serverMessage(body), 300);
-    if (key) said = said.replaceAll(key, "***");
+    if (key && said.length >= key.length) said = said.split(key).join("***");
+    // Some servers repeat a part of the key.
+    said = said.replace(/sk-[^ ,"']+/g, "***");
     let hint = "";
     if (status === 401 || status === 403) hint = "the server refused the key: check apiKey";
     else if (status === 404) hint = "check the URL (baseUrl " + setting("baseUrl") + ") and the model (" + model + ")";
     else if (status === 413) hint = "the request is too large: lower historyBytes";
     else if (status === 429) hint = "the server is asked too often or the quota is used up";
     else if (status >= 500) hint = "the server has a problem";
-    else if (said.indexOf("max_completion_tokens") >= 0) hint = 'set_config({tokensField:"max_completion_tokens"})';
+    else if (said.split("max_completion_tokens").length > 1) hint = 'set_config({tokensField:"max_completion_tokens"})';
     else if (status >= 300 && status < 400) hint = "the server sends us elsewhere: check the URL (baseUrl)";
-    else if (said.indexOf("model") >= 0) hint = "check the model (" + model + ")";
+    else if (said.split("model").length > 1) hint = "check the model (" + model + ")";
     let wait = Number(retryAfter);
     if (retryAfter && isNaN(wait)) wait = (Date.parse(retryAfter) - Date.now()) / 1000;
     return {

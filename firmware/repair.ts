@@ -20,7 +20,7 @@ const PIECE_BYTES = 100;
 // | fences, model markers, think tags and plain text around     | a second object, anything around that looks like JSON
 // | '…', “…” and ‘…’ as quotes, raw control characters, \'      | such a quote inside the string, other unknown escapes
 // | unquoted keys                                               | unquoted text as a value
-// | // … and /* … */ and # … comments, a comma at the end       | two commas, none in an array or before an unquoted key
+// | // … and /* … */ and # … comments, a comma at the end       | two commas, or none in an array or before a bare key
 // | a missing comma before a quoted key                         | a missing colon, value or opening brace
 // | True, None, +1, .5, 0x1F                                    | NaN, Infinity, 007, 1_000
 // | {\"a\": 1} as a whole, also in quotes of its own            | the same for some of the quotes only
@@ -42,9 +42,11 @@ export function repairJson(text: string): string | undefined {
     piece = "";
   }
 
+  // Where `what` is next, or the end. The board's indexOf takes a text that ends in the start of `what` for a match,
+  // even if that is before `at`.
   function find(what: string): number {
     const found = text.indexOf(what, at);
-    return found < 0 ? text.length : found;
+    return found < at || text.substr(found, what.length) !== what ? text.length : found;
   }
 
   // Goes on to the next object, or to the end. False where what is passed over could be part of the arguments: a lone
@@ -86,8 +88,8 @@ export function repairJson(text: string): string | undefined {
     emit('"');
     at += quote.length;
     for (;;) {
-      if (end < at) end = text.indexOf(quote, at);
-      if (end < 0) return false;
+      if (end < at) end = find(quote);
+      if (end === text.length) return false;
       if (slash < at) slash = find("\\");
       const to = Math.min(end, slash, at + PIECE_BYTES);
       emit(text.substring(at, to).replace(/[\x00-\x1f"]/g, escape));
@@ -123,11 +125,12 @@ export function repairJson(text: string): string | undefined {
   at++;
   skipSpace();
   if (text.charAt(at) === "\\") {
-    // All of it is written as inside a string. Not split and join: the board's split counts overlapping separators.
+    // All of it is written as inside a string. By regular expressions: the board's split finds overlapping separators,
+    // its replaceAll finds half of a text at the end.
     if (text.indexOf("\x01") >= 0) return undefined;
-    text = text.substr(at).replaceAll("\\\\", "\x01");
+    text = text.substr(at).replace(/\\\\/g, "\x01");
     if (text.split('"').length !== text.split('\\"').length) return undefined;
-    text = text.replaceAll('\\"', '"').replaceAll("\\n", "\n").replaceAll("\\t", "\t").replaceAll("\x01", "\\");
+    text = text.replace(/\\"/g, '"').replace(/\\n/g, "\n").replace(/\\t/g, "\t").replace(/\x01/g, "\\");
     at = 0;
   }
 

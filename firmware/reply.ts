@@ -74,6 +74,12 @@ export function createReply(
     emit({ type: "textDelta", text: text });
   }
 
+  // Where `tag` stands in what is held, or -1. The board's indexOf also finds the part of it that the text ends with.
+  function find(tag: string): number {
+    const at = held.indexOf(tag);
+    return at >= 0 && held.substr(at, tag.length) === tag ? at : -1;
+  }
+
   // How much of the end of what is held may be the start of one of `tags`.
   function partial(tags: string): number {
     let size = 0;
@@ -99,7 +105,7 @@ export function createReply(
   function sift(last: boolean): void {
     while (held) {
       if (thinking) {
-        const end = held.indexOf("</think>");
+        const end = find("</think>");
         show(end < 0 ? held.length - (last ? 0 : partial("</think>")) : end);
         if (end < 0) return;
         held = held.substr(8);
@@ -121,7 +127,7 @@ export function createReply(
       if (!maybeCall) {
         let at = held.length;
         for (const mark of marks.split(",")) {
-          const found = held.indexOf(mark);
+          const found = find(mark);
           if (found >= 0) {
             maybeCall = true;
             at = Math.min(at, found);

@@ -22,6 +22,9 @@ export function limitText(text: string, max: number): string {
 // keeps only their low byte. Escapes below 0x80 are left to JSON.parse (they may be a quote). With `raw`, an escape is
 // one byte rather than one character: that is how the board's JSON.stringify writes bytes.
 //
+// The board's indexOf also finds a part of what it looks for at the end of a text, and never looks beyond that: hence
+// no search from the end on.
+//
 // Half of a surrogate pair becomes U+FFFD, except at the edge of its string: the other half may be in the next piece,
 // reply.ts joins them.
 export function decodeEscapes(json: string, raw?: boolean): string {
@@ -61,7 +64,7 @@ export function decodeEscapes(json: string, raw?: boolean): string {
       out += json.substring(from, at) + (raw ? String.fromCharCode(code) : encode(code));
       from = next;
     }
-    at = json.indexOf("\\u", next);
+    at = next < json.length ? json.indexOf("\\u", next) : -1;
   }
   return out + json.substr(from);
 }

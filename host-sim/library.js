@@ -9,7 +9,7 @@
 (function (host) {
   const G = globalThis;
   const NativeError = Error;
-  const { TypeError: NativeTypeError, RangeError: NativeRangeError, Map: NativeMap, WeakMap: NativeWeakMap } = G;
+  const { TypeError: NativeTypeError, RangeError: NativeRangeError, Map: NativeMap, WeakMap: NativeWeakMap, WeakSet: NativeWeakSet } = G;
   const nativeKeys = Object.keys;
   const nativeDescriptor = Object.getOwnPropertyDescriptor;
   const define = Object.defineProperty;
@@ -31,6 +31,9 @@
 
   const method = (object, name, value) =>
     define(object, name, { value, writable: true, configurable: true, enumerable: false });
+
+  /** Values whose memory the interpreter has given away, see the constructor of Promise. */
+  const brokenValues = new NativeWeakSet();
 
   // ---- The interpreter's stack: an account in bytes, kept by what every function runs first and last.
   /** What a built-in function that calls back has on the stack, and `call` and `apply`. */
@@ -206,48 +209,115 @@
     return floatToString(number);
   };
 
-  /** A value as text, as `+` and `String` make it. */
+  /** Lists of numbers that are no object to the interpreter; a DataView is one. */
+  const isBuffer = (value) => value instanceof ArrayBuffer || (isView(value) && !(value instanceof DataView));
+  const isObject = (value) =>
+    typeof value === "object" && value !== null && !isArray(value) && !isBuffer(value) && !host.isPin(value);
+  /** A value as text, as `String` makes it. */
   const str = (value) => {
     if (typeof value === "string") return value;
     if (typeof value === "number") return numberToString(value);
     if (value === null || value === undefined || typeof value === "boolean") return `${value}`;
     if (typeof value === "function") return functionToString(value);
-    const primitive = toPrimitive(value);
-    return typeof primitive === "object" ? "[object Object]" : str(primitive);
-  };
-  const toPrimitive = (value) => {
+    if (isArray(value)) return joinArray(value);
+    if (isBuffer(value)) return joinArray(isView(value) ? value : new Uint8Array(value));
+    if (brokenValues.has(value)) throw makeError("InternalError", "Variable type cannot be converted to string");
     if (host.isPin(value)) return value.toString();
-    if (value instanceof NativeDate) return value.toString();
-    if (typeof value.valueOf === "function" && value.valueOf !== Object.prototype.valueOf) {
-      const primitive = value.valueOf();
-      if (typeof primitive !== "object") return primitive;
-    }
-    if (typeof value.toString === "function") return value.toString();
-    throw makeError("InternalError", "Variable type cannot be converted to string");
+    if (value.toString === undefined || value.toString === Object.prototype.toString) return "[object Object]";
+    if (typeof value.toString !== "function")
+      throw makeError("Error", `Expecting function, got ${typeName(value.toString)}`);
+    return str(value.toString());
   };
+  /** What an operator works with. */
+  const valueOf = (value) =>
+    isObject(value) && typeof value.valueOf === "function" && value.valueOf !== Object.prototype.valueOf
+      ? value.valueOf()
+      : value;
 
   /** Text that cannot fit the board's memory ends what runs, as it does there. */
   const fitting = (text) => {
     if (text.length > host.memoryBytes) throw host.interrupt("memory");
     return text;
   };
-  const add = (a, b) => {
-    if (typeof a === "number" && typeof b === "number") return a + b;
-    if (typeof a === "string" && typeof b === "string") return fitting(a + b);
-    // A pin is its number until text comes in.
-    if (host.isPin(a) && typeof b !== "string") return add(a.valueOf(), b);
-    if (host.isPin(b) && typeof a !== "string") return add(a, b.valueOf());
-    const left = typeof a === "object" && a !== null ? toPrimitive(a) : a;
-    const right = typeof b === "object" && b !== null ? toPrimitive(b) : b;
-    if (
-      typeof left === "string" ||
-      typeof right === "string" ||
-      typeof left === "function" ||
-      typeof right === "function"
-    )
-      return str(left) + str(right);
-    return left + right;
+  const isNumeric = (value) => typeof value === "number" || typeof value === "boolean" || host.isPin(value);
+  const isNumericOrNothing = (value) => value === undefined || value === null || isNumeric(value);
+  const add = (left, right) => {
+    if (typeof left === "number" && typeof right === "number") return left + right;
+    if (typeof left === "string" && typeof right === "string") return fitting(left + right);
+    const a = valueOf(left);
+    const b = valueOf(right);
+    if (!isNumericOrNothing(a) || !isNumericOrNothing(b)) return fitting(str(a) + str(b));
+    return a === undefined && b === undefined ? undefined : toNumber(a) + toNumber(b);
   };
+
+  /** The interpreter's types as `===` tells them apart. */
+  const kindOf = (value) => {
+    if (typeof value !== "object") return typeof value;
+    if (value === null) return "null";
+    if (isArray(value)) return "array";
+    if (isBuffer(value)) return "buffer";
+    return host.isPin(value) ? "number" : "object";
+  };
+  /** `jsvMathsOp`: every operator but `+`, for operands of any type. */
+  const operate = (operator, left, right) => {
+    const a = valueOf(left);
+    const b = valueOf(right);
+    if (operator === "===") return kindOf(a) === kindOf(b) && compare("==", a, b);
+    if (operator === "!==") return !(kindOf(a) === kindOf(b) && compare("==", a, b));
+    if (operator === "!=") return !compare("==", a, b);
+    if (operator === "==") return compare("==", a, b);
+    if (a === undefined && b === undefined) return undefined;
+    switch (operator) {
+      case "-":
+        return toNumber(a) - toNumber(b);
+      case "*":
+        return toNumber(a) * toNumber(b);
+      case "/":
+        return toNumber(a) / toNumber(b);
+      case "%":
+        return toNumber(a) % toNumber(b);
+      case "&":
+        return toInteger(a) & toInteger(b);
+      case "|":
+        return toInteger(a) | toInteger(b);
+      case "^":
+        return toInteger(a) ^ toInteger(b);
+      case "<<":
+        return toInteger(a) << toInteger(b);
+      case ">>":
+        return toInteger(a) >> toInteger(b);
+      case ">>>":
+        return toInteger(a) >>> toInteger(b);
+      default:
+        return compare(operator, a, b);
+    }
+  };
+  /**
+   * Numbers and nothing compare as numbers, a number and text as numbers, all else as text: "undefined" is the text of
+   * undefined. Only whether two objects are the same is never a matter of their text.
+   */
+  const compare = (operator, a, b) => {
+    if (typeof a === "string" && typeof b === "string") return order(operator, a, b);
+    if (operator === "==") {
+      if (a === undefined && b === undefined) return true;
+      if ((a === undefined && b === null) || (a === null && b === undefined)) return true;
+      if ((a === null) !== (b === null) && isNumericOrNothing(a) && isNumericOrNothing(b)) return false;
+    }
+    const text = isNumeric(a) && typeof b === "string" ? b : isNumeric(b) && typeof a === "string" ? a : undefined;
+    if (text !== undefined) {
+      const number = toNumber(text === b ? a : b);
+      return isIntegerText(text, false) && (number | 0) === number
+        ? order(operator, toInteger(a), toInteger(b))
+        : order(operator, toNumber(a), toNumber(b));
+    }
+    if (isNumericOrNothing(a) && isNumericOrNothing(b)) return order(operator, toNumber(a), toNumber(b));
+    const isReference = (value) => isArray(value) || isObject(value) || typeof value === "function";
+    if (operator === "==" && (isReference(a) || isReference(b)) && isArray(a) === isArray(b)) return a === b;
+    return order(operator, str(a), str(b));
+  };
+  /** Two numbers or two texts. */
+  const order = (operator, a, b) =>
+    operator === "==" ? a === b : operator === "<" ? a < b : operator === ">" ? a > b : operator === "<=" ? a <= b : a >= b;
 
   method(Number.prototype, "toString", function (radix) {
     const value = +this;
@@ -266,29 +336,55 @@
   delete Number.prototype.toExponential;
   delete Number.prototype.toLocaleString;
 
-  /** `stringToFloatWithRadix`: undefined where nothing could be read or something is left over. */
-  const textToNumber = (text) => {
-    if (text === "") return 0;
-    if (/^\s*[+-]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO][0-7]+)$/.test(text)) {
-      const negative = /^\s*-/.test(text);
-      const value = +text.replace(/^\s*[+-]?/, "");
-      return negative ? -value : value;
-    }
-    if (text === "Infinity" || text === "-Infinity") return +text;
-    return /^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(text) ? host.textToFloat(text) : NaN;
+  /** `stringToFloatWithRadix`: the number a text begins with and where it ends. A leading zero means octal. */
+  const NUMBER_TEXT =
+    /^[ \t-\r]*([+-]?)(?:0[xX]([\da-fA-F]*)|0[oO]([0-7]*)|0[bB]([01]*)|(0[0-7]*)(?![\d.])|(\d*\.?\d*(?:[eE][+-]?\d*)?))/;
+  const readNumber = (text) => {
+    const match = NUMBER_TEXT.exec(text);
+    const [all, sign, hexDigits, octalDigits, bits, octal, decimal] = match;
+    const radix = hexDigits !== undefined ? 16 : bits !== undefined ? 2 : 8;
+    const value =
+      decimal !== undefined
+        ? decimal === "" || decimal === "."
+          ? NaN
+          : host.textToFloat(decimal)
+        : nativeParseInt(hexDigits || octalDigits || bits || octal || "0", radix);
+    return { value: sign === "-" ? 0 - value : value, end: all.length };
   };
+  const MAX_FLOAT_TEXT = 63;
+  const MAX_INTEGER_TEXT = 31;
+  const tooBig = () => makeError("Error", "String too big to convert to number");
+  const textToNumber = (text) => {
+    if (text.length > MAX_FLOAT_TEXT) throw tooBig();
+    if (text === "") return 0;
+    if (text === "Infinity" || text === "-Infinity") return +text;
+    const { value, end } = readNumber(text);
+    return end === text.length ? value : NaN;
+  };
+  /** `jsvIsStringNumericInt`. */
+  const INTEGER_TEXT =
+    /^[ \t-\r]*[+-]?(?:0[xX][\da-fA-F.]+|0[oO][0-7.]+|0[bB][01.]+|0[89.][\d.]*|0[0-7][0-7.]*|[1-9.][\d.]*)$/;
+  const isIntegerText = (text, allowsPoint) =>
+    INTEGER_TEXT.test(text) && text.split(".").length <= (allowsPoint ? 2 : 1);
   const NativeNumber = Number;
+  /** `jsvGetFloat` */
   const toNumber = (value) => {
     if (typeof value === "number") return value;
     if (typeof value === "string") return textToNumber(value);
-    if (value === undefined) return NaN;
-    if (isArray(value)) return value.length === 0 ? 0 : value.length === 1 ? toNumber(value[0]) : NaN;
-    if (typeof value === "function") return NaN;
-    if (typeof value === "object" && value !== null) {
-      const primitive = typeof value.valueOf === "function" ? value.valueOf() : NaN;
-      return typeof primitive === "object" ? NaN : toNumber(primitive);
-    }
-    return NativeNumber(value);
+    if (value === null || typeof value === "boolean") return NativeNumber(value);
+    if (typeof value !== "object") return NaN;
+    if (host.isPin(value)) return value.valueOf();
+    const list = value instanceof ArrayBuffer ? new Uint8Array(value) : value;
+    if (!isArray(list) && !isBuffer(list)) return NaN;
+    return list.length === 0 ? 0 : list.length === 1 ? toNumber(list[0]) : NaN;
+  };
+  /** `jsvGetInteger`: 32 bits; 0 for what is no number. */
+  const toInteger = (value) => {
+    if (typeof value === "number") return value | 0;
+    if (typeof value !== "string") return toNumber(value) | 0;
+    if (!isIntegerText(value, true)) return 0;
+    if (value.length > MAX_INTEGER_TEXT) throw tooBig();
+    return readNumber(value).value | 0;
   };
   const EspruinoNumber = function (value) {
     const number = arguments.length === 0 ? 0 : toNumber(value);
@@ -301,12 +397,12 @@
   method(G, "Number", EspruinoNumber);
 
   method(G, "isNaN", function (value) {
-    if (typeof value === "string" && value.trim() === "") return false;
-    return value === undefined ||
-      typeof value === "function" ||
-      (typeof value === "object" && value !== null && !isArray(value))
-      ? true
-      : toNumber(value) !== toNumber(value);
+    if (value === undefined || isObject(value)) return true;
+    if (typeof value === "string") {
+      if (value.trim() === "") return false;
+    } else if (typeof value !== "number" && !isArray(value)) return false;
+    const number = toNumber(value);
+    return number !== number;
   });
   method(G, "parseInt", function (value, radix) {
     if (typeof value === "number" && value !== value) return NaN;
@@ -329,9 +425,8 @@
     return match[1] === "-" ? 0 - result : result;
   });
   method(G, "parseFloat", function (value) {
-    const match = /^\s*[+-]?(Infinity|(\d+\.?\d*|\.\d+)([eE][+-]?\d*)?)/.exec(str(value));
-    if (!match) return NaN;
-    return match[1] === "Infinity" ? nativeParseFloat(match[0]) : host.textToFloat(match[0]);
+    const text = str(value);
+    return text === "Infinity" || text === "-Infinity" ? +text : readNumber(text).value;
   });
   delete G.isFinite;
   method(G, "isFinite", function (value) {
@@ -549,6 +644,7 @@
       if (host.isPin(item)) return str(item);
       if (typeof item === "function") return flags.json ? "undefined" : `function ${functionText(item, flags.limit)}`;
       if (busy.includes(item)) return LIMIT_TEXT;
+      if (brokenValues.has(item)) return str(item);
       busy.push(item);
       try {
         if (isArray(item)) return writeArray(item, indent);
@@ -1022,6 +1118,7 @@
     const native = S[name];
     method(S, name, function (count, text) {
       if (count > host.memoryBytes) throw host.interrupt("memory");
+      if (name === "repeat" && toInteger(count) < 0) throw makeError("Error", "Invalid count value");
       return native.call(str(this), count > 0 ? count : 0, text === undefined ? undefined : str(text));
     });
   }
@@ -1107,7 +1204,11 @@
   method(S, "split", function (separator) {
     const text = str(this);
     if (separator === undefined) return [text];
-    if (!isRegExp(separator)) return nativeString.split.call(text, str(separator));
+    if (!isRegExp(separator)) {
+      const by = str(separator);
+      // The loop of the interpreter ends before its first turn there.
+      return by.length > text.length + 1 ? [] : nativeString.split.call(text, by);
+    }
     const parts = [];
     let last = 0;
     separator.lastIndex = 0;
@@ -1472,7 +1573,8 @@
     const promise = box.promise;
     if (value === promise) throw makeError("Error", "Illegal resolving to self");
     states.get(promise).value = value;
-    if (!resolving || typeof value !== "object" || value === null) return seal(promise, value, resolving);
+    if (!resolving || typeof value !== "object" || value === null || brokenValues.has(value))
+      return seal(promise, value, resolving);
     const isPromise = states.has(value);
     const then = isPromise ? Promise.prototype.then : value.then;
     if (typeof then !== "function") return seal(promise, value, resolving);
@@ -1494,15 +1596,25 @@
     if (executor === undefined) throw makeError("Error", "Function required in promise constructor");
     const promise = newPromise();
     const box = { promise, isResolved: false };
+    let isHeld = false;
+    const queueHeld = (value, resolving) => {
+      isHeld = true;
+      queueSettle(box, value, resolving);
+    };
     try {
       executor(
-        (value) => queueSettle(box, value, true),
-        (value) => queueSettle(box, value, false),
+        (value) => queueHeld(value, true),
+        (value) => queueHeld(value, false),
       );
     } catch (error) {
-      queueSettle(box, caught(error), false);
+      queueHeld(caught(error), false);
     }
-    return promise;
+    if (isHeld || !functionInfos.has(executor) || host.mayKeepArguments(functionInfos.get(executor))) return promise;
+    // Only the two functions hold the promise while the constructor runs: the interpreter has freed it by now and
+    // returns it all the same.
+    const broken = Object.create(null);
+    brokenValues.add(broken);
+    return broken;
   };
   const chain = (promise, onThen, onCatch) => {
     const state = states.get(promise);
@@ -1672,9 +1784,31 @@
     superCall,
     superOf,
     add,
-    addTo(object, key, value) {
-      return (object[key] = add(object[key], value));
+    // Two numbers are what nearly all operands are: that case must stay small enough to be inlined.
+    lt: (a, b) => (typeof a === "number" && typeof b === "number" ? a < b : operate("<", a, b)),
+    gt: (a, b) => (typeof a === "number" && typeof b === "number" ? a > b : operate(">", a, b)),
+    le: (a, b) => (typeof a === "number" && typeof b === "number" ? a <= b : operate("<=", a, b)),
+    ge: (a, b) => (typeof a === "number" && typeof b === "number" ? a >= b : operate(">=", a, b)),
+    eq: (a, b) => (typeof a === typeof b && typeof a !== "object" ? a === b : operate("==", a, b)),
+    ne: (a, b) => (typeof a === typeof b && typeof a !== "object" ? a !== b : operate("!=", a, b)),
+    same: (a, b) => a === b || ((typeof a === "object" || typeof b === "object") && operate("===", a, b)),
+    differs: (a, b) => a !== b && ((typeof a !== "object" && typeof b !== "object") || operate("!==", a, b)),
+    sub: (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : operate("-", a, b)),
+    mul: (a, b) => (typeof a === "number" && typeof b === "number" ? a * b : operate("*", a, b)),
+    div: (a, b) => (typeof a === "number" && typeof b === "number" ? a / b : operate("/", a, b)),
+    mod: (a, b) => (typeof a === "number" && typeof b === "number" ? a % b : operate("%", a, b)),
+    and: (a, b) => (typeof a === "number" && typeof b === "number" ? a & b : operate("&", a, b)),
+    or: (a, b) => (typeof a === "number" && typeof b === "number" ? a | b : operate("|", a, b)),
+    xor: (a, b) => (typeof a === "number" && typeof b === "number" ? a ^ b : operate("^", a, b)),
+    shl: (a, b) => (typeof a === "number" && typeof b === "number" ? a << b : operate("<<", a, b)),
+    shr: (a, b) => (typeof a === "number" && typeof b === "number" ? a >> b : operate(">>", a, b)),
+    ushr: (a, b) => (typeof a === "number" && typeof b === "number" ? a >>> b : operate(">>>", a, b)),
+    inv: (value) => ~toInteger(valueOf(value)),
+    num(value) {
+      const number = valueOf(value);
+      return host.isPin(number) ? number : toNumber(number);
     },
+    assign: (operation, object, key, value) => (object[key] = operation(object[key], value)),
     str,
     caught,
     regexp: (source, flags) => {
@@ -1692,7 +1826,7 @@
       if (object === null || object === undefined)
         throw makeError("Error", `Can't read property '${name}' of ${object}`);
     },
-    typeOf: (value) => (host.isPin(value) ? "number" : typeof value),
+    typeOf: (value) => (host.isPin(value) ? "number" : brokenValues.has(value) ? "?" : typeof value),
     error: (type, message) => makeError(type, message),
     nameOf: (object) =>
       typeof object === "function" && functionInfos.has(object)

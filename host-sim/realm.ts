@@ -6,7 +6,14 @@
  */
 import { readFileSync } from "node:fs";
 import vm from "node:vm";
-import { EspruinoSyntaxError, type FunctionInfo, textToFloat, type Transformed, transform } from "./transform";
+import {
+  EspruinoSyntaxError,
+  type FunctionInfo,
+  mayKeepArguments,
+  textToFloat,
+  type Transformed,
+  transform,
+} from "./transform";
 
 /** Something the board's program cannot catch: it ends what was running, and the console says so. */
 export class Interrupt extends Error {
@@ -206,6 +213,7 @@ export const createRealm = (options: RealmOptions): Realm => {
     stack,
     frame: textFrame,
     textToFloat,
+    mayKeepArguments,
     tables,
     memoryBytes: options.memoryBytes ?? Number.POSITIVE_INFINITY,
     stackBytes: options.stackBytes ?? DEFAULT_STACK_BYTES,

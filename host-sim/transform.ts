@@ -281,6 +281,75 @@ const stackOf = (node: any): number => {
   return FRAME_BYTES + most;
 };
 
+const argumentKeepers = new WeakMap<FunctionInfo, boolean>();
+
+/**
+ * False where a function certainly keeps none of its arguments beyond its call: it only calls them, and no function of
+ * its own could still see them.
+ */
+export const mayKeepArguments = (info: FunctionInfo): boolean => {
+  const known = argumentKeepers.get(info);
+  if (known !== undefined) return known;
+  const body = info.isExpression ? `return (${info.body})` : info.body;
+  const program = LenientParser.parse(`(function(${info.params.join()}){${body}\n})`, { ecmaVersion: "latest" });
+  const names = new Set([...info.params, "arguments", "eval"]);
+  const keeps = (node: any, parent: any): boolean => {
+    if (isFunctionNode(node)) return node.body.type !== "BlockStatement" || node.body.body.length > 0;
+    if (node.type === "Identifier" && names.has(node.name)) {
+      const isKey = !parent.computed && (parent.property === node || parent.key === node) && !parent.shorthand;
+      const isCalled = parent.type === "CallExpression" && parent.callee === node && node.name !== "eval";
+      return !isKey && !isCalled;
+    }
+    return children(node).some((child) => keeps(child, node));
+  };
+  const result = keeps((program as any).body[0].expression.body, undefined);
+  argumentKeepers.set(info, result);
+  return result;
+};
+
+/** Helpers of `library.js` that do what V8's operator does not: its operands may be of any type. */
+const OPERATORS: Record<string, string> = {
+  "+": "add",
+  "-": "sub",
+  "*": "mul",
+  "/": "div",
+  "%": "mod",
+  "&": "and",
+  "|": "or",
+  "^": "xor",
+  "<<": "shl",
+  ">>": "shr",
+  ">>>": "ushr",
+  "<": "lt",
+  ">": "gt",
+  "<=": "le",
+  ">=": "ge",
+  "==": "eq",
+  "!=": "ne",
+  "===": "same",
+  "!==": "differs",
+};
+
+/** A type that can be told from the text alone; what is left as it stands is faster. */
+const staticType = (node: any): string | undefined => {
+  if (node.type === "Literal") return node.value === null ? "null" : typeof node.value;
+  if (node.type === "TemplateLiteral") return "string";
+  if (node.type !== "UnaryExpression") return undefined;
+  if (node.operator === "typeof") return "string";
+  if (node.operator === "!") return "boolean";
+  if (node.operator === "void") return "undefined";
+  return node.argument.type === "Literal" && node.operator === "-" ? "number" : undefined;
+};
+
+/** Whether V8 computes the same as the interpreter: two of a kind, or `===` with what has no second form. */
+const isPlainOperation = (node: any): boolean => {
+  const left = staticType(node.left);
+  const right = staticType(node.right);
+  if (node.operator === "===" || node.operator === "!==")
+    return [left, right].some((type) => type !== undefined && type !== "number" && type !== "object");
+  return left === right && (left === "number" || (left === "string" && node.operator !== "+"));
+};
+
 /** Rewrites one source. Throws `EspruinoSyntaxError` where it is no JavaScript at all. */
 export const transform = (source: string, options: TransformOptions): Transformed => {
   let program: Program;
@@ -742,24 +811,25 @@ export const transform = (source: string, options: TransformOptions): Transforme
           after(node.end, ")");
           return;
         }
-        if (node.operator === "-") {
-          if (node.argument.type === "Literal") {
-            if (node.argument.value === 0) update(node.start, node.end, "0");
-            else visit(node.argument, node, context);
-            return;
-          }
-          update(node.start, node.start + 1, "(0-");
+        if (node.operator === "-" && typeof node.argument.value === "number") {
+          if (node.argument.value === 0) update(node.start, node.end, "0");
+          else visit(node.argument, node, context);
+          return;
+        }
+        if (node.operator === "-" || node.operator === "+" || node.operator === "~") {
+          const helper = { "-": "ε.sub(0,", "+": "ε.num(", "~": "ε.inv(" }[node.operator as "-" | "+" | "~"];
+          update(node.start, node.start + 1, helper);
           visit(node.argument, node, context);
           after(node.end, ")");
           return;
         }
         break;
       case "BinaryExpression":
-        if (node.operator === "+") {
-          before(node.start, "ε.add(");
+        if (node.operator in OPERATORS && !isPlainOperation(node)) {
+          before(node.start, `ε.${OPERATORS[node.operator]}(`);
           visit(node.left, node, context);
-          const operator = findOperator(node.left.end, node.right.start, "+");
-          update(operator, operator + 1, ",");
+          const operator = findOperator(node.left.end, node.right.start, node.operator);
+          update(operator, operator + node.operator.length, ",");
           visit(node.right, node, context);
           after(node.end, ")");
           return;
@@ -858,14 +928,15 @@ export const transform = (source: string, options: TransformOptions): Transforme
     const left = node.left;
     const operator = findOperator(left.end, node.right.start, node.operator);
     const operatorEnd = operator + node.operator.length;
-    if (node.operator === "+=") {
+    const helper = node.operator === "=" ? undefined : OPERATORS[node.operator.slice(0, -1)];
+    if (helper) {
       if (left.type === "Identifier") {
-        update(operator, operatorEnd, `=ε.add(${left.name},`);
+        update(operator, operatorEnd, `=ε.${helper}(${left.name},`);
         visit(node.right, node, context);
         after(node.end, ")");
         return;
       }
-      before(node.start, "ε.addTo(");
+      before(node.start, `ε.assign(ε.${helper},`);
       visit(left.object, left, context);
       if (left.computed) {
         const open = findOperator(left.object.end, left.property.start, "[");

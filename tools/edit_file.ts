@@ -29,11 +29,15 @@ const editFile: Tool = {
     if (problem) {
       // told below
     } else if (mode === "replace") {
+      // The board's indexOf also finds the part of what it looks for that a text ends with: compare.
+      const is = function (i: number): boolean {
+        return i >= 0 && old!.substr(i, oldText.length) === oldText;
+      };
       const at = old === undefined || !oldText ? -1 : old.indexOf(oldText);
       if (old === undefined) problem = "There is no file " + name + ". Call tree to see the names.";
       else if (!oldText) problem = "Mode replace needs old_text, the piece of " + name + " to be replaced.";
-      else if (at < 0) problem = "old_text is not in " + name + ". Read the file and give the piece exactly.";
-      else if (old.indexOf(oldText, at + 1) >= 0)
+      else if (!is(at)) problem = "old_text is not in " + name + ". Read the file and give the piece exactly.";
+      else if (is(old.indexOf(oldText, at + 1)))
         problem = "old_text is in " + name + " more than once. Give a longer piece that is there once only.";
       else {
         head = old.substr(0, at);

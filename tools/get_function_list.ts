@@ -11,9 +11,8 @@ const getFunctionList: Tool = {
     let names = "";
     let lines = "";
     context.eachTool(function (name, description) {
-      const end = description.indexOf(". ");
       names += (names && ", ") + name;
-      lines += (lines && "\n") + name + ": " + (end < 0 ? description : description.substr(0, end));
+      lines += (lines && "\n") + name + ": " + description.split(". ")[0];
     });
     // Where not all of it fits into a result, names of all say more than sentences of some.
     return lines.length > setting("toolResultBytes") ? names : lines;

@@ -19,8 +19,9 @@ const tree: Tool = {
       let at = 0;
       for (const part of parts) {
         if (!part || at < 0) continue;
+        // The board's indexOf also finds the part of what it looks for that a name ends with, also before `at`: compare.
         const found = name.indexOf(part, at);
-        at = found < 0 ? found : found + part.length;
+        at = found >= at && name.substr(found, part.length) === part ? found + part.length : -1;
       }
       if (at < 0) continue;
       count++;

@@ -98,6 +98,7 @@ export function simDriver(): Driver {
         hasByteStrings: true,
         type: (bytes) => board.console.write(bytes),
         memory: async () => ({ ...board.state().memory, blocksize: 14 }),
+        timers: async () => clock.pending(),
         async file(name) {
           const bytes = board.storage.api.read(name);
           return bytes === undefined ? undefined : fromBytes(String(bytes));

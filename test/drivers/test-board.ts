@@ -19,6 +19,7 @@ export interface BoardPort {
   /** Whatever must be done before `main_loop_entry` is typed. */
   beforeChat?(): Promise<void>;
   memory(): Promise<Memory>;
+  timers(): Promise<number>;
   file(name: string): Promise<string | undefined>;
   advance(ms: number): Promise<void>;
   stop(): Promise<void>;
@@ -105,6 +106,7 @@ export function createTestBoard(port: BoardPort): TestBoard {
     events: () => [...events()],
     output: () => log.text(),
     memory: () => port.memory(),
+    timers: () => port.timers(),
     file: (name) => port.file(name),
     advance: (ms) => port.advance(ms),
     stop: () => port.stop(),

@@ -61,6 +61,8 @@ export interface TestBoard {
   /** Everything printed since power-up. */
   output(): string;
   memory(): Promise<Memory>;
+  /** Timers and intervals that wait on the board. Those of the simulated board's own devices count, too. */
+  timers(): Promise<number>;
   /** A Storage file as text, `undefined` where there is none. */
   file(name: string): Promise<string | undefined>;
   /** Lets this many of the board's milliseconds pass: at once on an injected clock, really on an interpreter. */

@@ -111,7 +111,11 @@ export function bootFirmware() {
           return ended || request.clsNow;
         },
         head: (status, headers = {}) => onResponse({ statusCode: String(status), headers, on }),
-        data: (piece) => listeners.data?.(piece),
+        // The transport hands on what came a moment later.
+        data(piece) {
+          listeners.data?.(piece);
+          clock.advance(1);
+        },
         end() {
           ended = true;
           listeners.close?.();

@@ -8,9 +8,15 @@ const cases: [string, string | undefined][] = [
   // What is JSON already.
   ["{}", "{}"],
   [' { "a" : [ 1 , { "b" : null } ] , "c" : "x" } ', '{"a":[1,{"b":null}],"c":"x"}'],
-  ['{"a":-0,"b":1E+5,"c":12345678901234567890,"d":1e999,"e":0.10}', '{"a":-0,"b":1e+5,"c":12345678901234567890,"d":1e999,"e":0.10}'],
+  [
+    '{"a":-0,"b":1E+5,"c":12345678901234567890,"d":1e999,"e":0.10}',
+    '{"a":-0,"b":1e+5,"c":12345678901234567890,"d":1e999,"e":0.10}',
+  ],
   ['{"a":1,"a":2,"__proto__":3}', '{"a":1,"a":2,"__proto__":3}'],
-  ['{"t":"\\u4f60 \\ud83d\\ude00 é\\n\\"\\\\\\/ // no /* # {x} \'y\' “z”"}', '{"t":"\\u4f60 \\ud83d\\ude00 é\\n\\"\\\\\\/ // no /* # {x} \'y\' “z”"}'],
+  [
+    '{"t":"\\u4f60 \\ud83d\\ude00 é\\n\\"\\\\\\/ // no /* # {x} \'y\' “z”"}',
+    '{"t":"\\u4f60 \\ud83d\\ude00 é\\n\\"\\\\\\/ // no /* # {x} \'y\' “z”"}',
+  ],
   // Around the object.
   ['```json\n{"a": 1}\n```', '{"a":1}'],
   ['```\n{"a": "```"}\n```\n', '{"a":"```"}'],
@@ -23,6 +29,9 @@ const cases: [string, string | undefined][] = [
   ['<think>{"a": 2}, or "a": 3?</think>\n{"a": 1}', '{"a":1}'],
   ['<thinking>a</thinking><think>{</think>{"t": "<think>x</think>"}<think>"done"</think>', '{"t":"<think>x</think>"}'],
   ["<think>{\"a\": 2} it's not over", undefined],
+  ["<think>{\"a\": 2} it's not over<", undefined],
+  ["<think>{\"a\": 2} it's not over</think", undefined],
+  ['{"a": 1}\n<', '{"a":1}'],
   ['{"a": 2}</think>{"a": 1}', undefined],
   ['Sure! Arguments: {"a": 1} Hope that helps, friend.', '{"a":1}'],
   ['add({"a": 1});', '{"a":1}'],
@@ -71,6 +80,9 @@ const cases: [string, string | undefined][] = [
   ['{"a": [1 2]}', undefined],
   ['{"a": ["x" "y"]}', undefined],
   ['{"a" 1}', undefined],
+  ['{"a" b: 1}', undefined],
+  ['{"a" "b": 1}', undefined],
+  ['{"a" {"b": 1}}', undefined],
   ['{"a":: 1}', undefined],
   ['{"a": }', undefined],
   ['{"a"}', undefined],
@@ -78,9 +90,10 @@ const cases: [string, string | undefined][] = [
   ['{"a": [1}', undefined],
   // Constants and numbers.
   ["{a: True, b: False, c: None, d: NULL, e: [true, null]}", '{"a":true,"b":false,"c":null,"d":null,"e":[true,null]}'],
-  ["{a: +1, b: .5, c: -.5, d: 0x1F, e: 0XFFFFFFFF, f: +0.5e-3}", '{"a":1,"b":0.5,"c":-0.5,"d":31,"e":4294967295,"f":0.5e-3}'],
-  ...["NaN", "Infinity", "-Infinity", "undefined", "D2", "output", "tru", "nulll", "-", "+", ".", "007", "1_000", "1.", "1.e5"],
-  ...["1e", "1e+", "e5", "1.2.3", "1-2", "--1", "+-1", "0x", "0xg1", "-0x1F", "0x123456789", "0b11", "12px", "1/2", "...", "(1, 2)"],
+  ["{a: +1, b: .5, c: -.5, d: 0x1F, e: 0XFFFFFFFF}", '{"a":1,"b":0.5,"c":-0.5,"d":31,"e":4294967295}'],
+  ...["NaN", "Infinity", "-Infinity", "undefined", "D2", "tru", "nulll", "-", "+", ".", "007", "1_000", "1.", "1.e5"],
+  ...["1e", "1e+", "e5", "1.2.3", "1-2", "--1", "+-1", "0x", "0xg1", "-0x1F", "0x123456789", "0b11"],
+  ...["12px", "1/2", "...", "(1, 2)"],
   ...["u'x'", "'x' + 'y'", "<value>", "x.y()", "é", "#", "\\\"x\\\"", "9".repeat(61)],
 ].map((one) => (typeof one === "string" ? [`{"a": ${one}}`, undefined] : (one as [string, string | undefined])));
 
@@ -90,17 +103,24 @@ cases.push(
   ['{"a": "x" // never ends }', '{"a":"x"}'],
   ['{"a": 1 // never ends }', undefined],
   ['{"a": "x" /* never ends }', '{"a":"x"}'],
+  ['{"a": "x" /* never ends *', '{"a":"x"}'],
+  ['{"a": "x" /', undefined],
   ['{"a": "x", // "b": 1}', undefined],
   // Escaped as a whole.
   ['{\\"a\\": \\"x\\", \\"b\\": [1]}', '{"a":"x","b":[1]}'],
   ['"{\\"a\\": 1}"', '{"a":1}'],
   ["'{\"a\": 1}'", '{"a":1}'],
-  ['{\\n\\t\\"a\\": \\"one\\ntwo\\\\nthree \\\\\\"q\\\\\\" \\\\\\\\ \\u00e9 \\\\u20ac\\"\\n}', '{"a":"one\\ntwo\\nthree \\"q\\" \\\\ \\u00e9 \\u20ac"}'],
+  [
+    '{\\n\\t\\"a\\": \\"one\\ntwo\\\\nthree \\\\\\"q\\\\\\" \\\\\\\\ \\u00e9 \\\\u20ac\\"\\n}',
+    '{"a":"one\\ntwo\\nthree \\"q\\" \\\\ \\u00e9 \\u20ac"}',
+  ],
   ['```json\n{\\"a\\": \\"x\\"\n```', '{"a":"x"}'],
   ['{\\"a\\": "x\\"y"}', undefined],
   ['{\\"a": 1}', undefined],
   ['{"a": \\"x\\"}', undefined],
   ['{\\"a\\": \\"x', undefined],
+  ['{\\"a\\": \\"x\\', undefined],
+  ['{\\"a\\": \\"x\\\\', undefined],
   ['{\\"a\\": \\"x\\\\\\"', undefined],
   ['{\\"a\u0001\\": 1}', undefined],
   // The end is missing.
@@ -110,15 +130,12 @@ cases.push(
   ['{"a": "x"\n```', '{"a":"x"}'],
   ['<tool_call>{"a": {"b": "x"</tool_call>', '{"a":{"b":"x"}}'],
   ['{"a": "x" <|im_end|> "b": 1}', undefined],
-  ...["{", '{"', '{"a', '{"a"', '{"value":', '{"value": 12', '{"value": 12 ', '{"value": 12\n```', '{"value": tru', '{"value": true'].map(
-    (cut): [string, undefined] => [cut, undefined],
-  ),
-  ...['{"value": "ab', '{"value": "ab\\', '{"value": "ab\\"', '{"value": "ab\\u00', "{'value': 'it", '{"a":1,', '{"a":1,"b'].map(
-    (cut): [string, undefined] => [cut, undefined],
-  ),
-  ...['{"a":1,"b"', '{"a":"x",', '{"a":{"b":1},', '{"a":{', '{"a":[', '{"a":["x"', '{"a":["x","y"', '{"a":[{"b":1}', '{"a":“x'].map(
-    (cut): [string, undefined] => [cut, undefined],
-  ),
+  ...[
+    ...["{", '{"', '{"a', '{"a"', '{"value":', '{"value": 12', '{"value": 12 ', '{"value": 12\n```', '{"value": tru'],
+    ...['{"value": true', '{"value": "ab', '{"value": "ab\\', '{"value": "ab\\"', '{"value": "ab\\u00', "{'a': 'it"],
+    ...['{"a":1,', '{"a":1,"b', '{"a":1,"b"', '{"pin":"D2","value":', '{"a":12,"b":', '{"a":"x",', '{"a":{"b":1},'],
+    ...['{"a":{', '{"a":[', '{"a":["x"', '{"a":["x","y"', '{"a":[{"b":1}', '{"a":“x'],
+  ].map((cut): [string, undefined] => [cut, undefined]),
 );
 
 const repaired = (text: string): string | undefined => {
@@ -138,9 +155,7 @@ function isPartOf(part: any, whole: any): boolean {
 
 const text = fc.oneof(
   fc.string({ unit: "binary", maxLength: 12 }),
-  fc.array(fc.constantFrom('"', "'", "\\", "“", "”", "’", "\n", "\t", "\x01", "{", "}", ",", ":", "#", "//", "a", "€"), { maxLength: 8 }).map(
-    (parts) => parts.join(""),
-  ),
+  fc.string({ unit: fc.constantFrom(..."\"'\\“”’\n\t\x01{},:#a€", "//"), maxLength: 8 }),
   fc.constantFrom("12", "true", "</think>", "<|im_end|>", "```", "pin"),
 );
 const scalar = fc.oneof(
@@ -251,7 +266,7 @@ describe("repairJson", () => {
         expect(result, json).toBeDefined();
         expect(same(JSON.parse(result!), JSON.parse(JSON.stringify(value))), json).toBe(true);
       }),
-      { numRuns: 2000 },
+      { numRuns: 1500 },
     );
   });
 
@@ -277,7 +292,7 @@ describe("repairJson", () => {
           expect(isPartOf(JSON.parse(result), JSON.parse(json)), json.slice(0, end)).toBe(true);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 
@@ -285,19 +300,21 @@ describe("repairJson", () => {
     fc.assert(
       fc.property(object, choices, fc.boolean(), (value, pick, whole) => {
         const json = whole ? JSON.stringify(JSON.stringify(value)).slice(1, -1) : damaged(value, pick);
+        const original = JSON.parse(JSON.stringify(value));
         for (let end = 0; end < json.length; end++) {
           const result = repaired(json.slice(0, end));
-          if (result !== undefined) expect(isPartOf(JSON.parse(result), JSON.parse(JSON.stringify(value))), json.slice(0, end)).toBe(true);
+          if (result !== undefined) expect(isPartOf(JSON.parse(result), original), json.slice(0, end)).toBe(true);
         }
       }),
-      { numRuns: 300 },
+      { numRuns: 150 },
     );
   });
 
   it("gives strict JSON of an object or nothing, for any input", () => {
     const token = fc.oneof(
       fc.constantFrom("{", "}", "[", "]", ",", ":", '"', "'", "\\", "\\u00e9", " ", "\n", "/*", "*/", "//", "#", "```"),
-      fc.constantFrom("a", "1", "0x1", "-", "+", ".", "e", "true", "None", "“", "”", "’", "\x00", "<|x|>", "<think>", "</think>", "é"),
+      fc.constantFrom("a", "1", "0x1", "-", "+", ".", "e", "true", "None", "“", "”", "’", "\x00", "é"),
+      fc.constantFrom("<|x|>", "<think>", "</think>"),
       fc.constantFrom('"a":', "{'b': ", '"x"', "1.5", "},", "],"),
     );
     fc.assert(
@@ -311,7 +328,8 @@ describe("repairJson", () => {
 
   it("takes any bytes", () => {
     fc.assert(
-      fc.property(fc.string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)) }), (bytes) => {
+      fc.property(fc.uint8Array({ maxLength: 300 }), (array) => {
+        const bytes = String.fromCharCode(...array);
         const json = `{a: "${bytes.replace(/["\\]/g, "_")}",}`;
         expect(JSON.parse(repairJson(json)!)).toEqual({ a: bytes.replace(/["\\]/g, "_") });
         repairJson(bytes);
