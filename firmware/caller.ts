@@ -1,5 +1,5 @@
 import { setting } from "./config";
-import { eachTool, find, load } from "./registry";
+import { find, load } from "./registry";
 import { repairJson } from "./repair";
 import { fromJson, limitText, readWhole, toJson } from "./text";
 import type { Registry, ToolCall, ToolParameters, ToolResult } from "./types";
@@ -83,9 +83,7 @@ export function createCaller(registry: Registry): Caller {
     if (problem) throw new Error(call.name + ": " + problem);
     return tool.execute(args, {
       eachTool: function (visit) {
-        eachTool(registry, function (one) {
-          visit(one.name, fromJson(one.description));
-        });
+        for (let one = registry.first; one; one = one.next) visit(one.name, fromJson(load(one).description));
       },
     });
   }

@@ -1,38 +1,39 @@
 import { createSerial, type Channel } from "./channel/serial";
 import { openSettings, setting } from "./config";
-import { eachTool, editRegistry } from "./registry";
+import { editRegistry, load } from "./registry";
 import { savedSession } from "./saved";
-import { ask, clear, createSession, open } from "./session";
+import { ask, clear, open } from "./session";
 import { fromJson } from "./text";
+import type { RunResult, Session } from "./types";
 
 /** The one conversation of this board. */
-const session = createSession();
+const session: Session = {
+  tools: { count: 0 },
+  lastCallId: 0,
+  // A listener that throws is reported and changes nothing: the interpreter calls those later, from its own queue.
+  emit: function (event) {
+    if (session.show) session.show(event);
+    E.emit("agent", event);
+  },
+};
 /** The console, while a run or chat mode needs it. */
 let channel: Channel | undefined;
 
 /** Set while the interpreter looks through the globals, see `word`. */
 let looking = false;
 
-function openChannel(): Channel {
-  if (!channel) {
-    channel = createSerial(session);
-    session.show = channel.show;
-  }
-  return channel;
-}
-
-// Lets go of the console where neither a run nor chat mode uses it: at rest it would cost 100 variables.
-function closeChannel(): void {
-  if (session.abort || (channel && channel.close)) return;
-  channel = undefined;
-  delete session.show;
+// Makes the console, or lets go of it where neither a run nor chat mode uses it: at rest it would cost 100 variables.
+function useChannel(wanted: boolean): void {
+  if (wanted ? channel : session.abort || (channel && channel.close)) return;
+  channel = wanted ? createSerial(session) : undefined;
+  session.show = channel && channel.show;
 }
 
 // Asks, and shows what comes at the console. Resolves to the RunResult.
-function send(text: any) {
-  openChannel();
+function send(text: any): Promise<RunResult> {
+  useChannel(true);
   return ask(session, text).then(function (result) {
-    closeChannel();
+    useChannel(false);
     return result;
   });
 }
@@ -56,18 +57,19 @@ function run(name: string, value: any): any {
       return session.tools.count;
     case "list_tools":
       if (!session.tools.count) print("no tools: init_tools registers them");
-      eachTool(session.tools, function (tool) {
-        print(tool.name + ": " + fromJson(tool.description));
-      });
+      for (let node = session.tools.first; node; node = node.next) print(node.name + ": " + fromJson(load(node).description));
       return session.tools.count;
     case "main_loop_entry":
       open(session);
-      return openChannel().open(send, closeChannel);
+      useChannel(true);
+      return channel!.open(send, function () {
+        useChannel(false);
+      });
     case "cleanup_agent":
       used = process.memory().usage;
       if (channel && channel.close) channel.close();
       clear(session, true);
-      closeChannel();
+      useChannel(false);
       print("variables: " + used + " before, " + process.memory().usage + " after");
       return print("[mem] cleanup done");
     case "show_llm_config":

@@ -14,15 +14,7 @@ export function find(registry: Registry, name: string): ToolNode | undefined {
   return node;
 }
 
-// Calls `visit` with every tool, loaded for the length of the call.
-export function eachTool(registry: Registry, visit: (tool: LoadedTool, index: number) => void): void {
-  let node = registry.first;
-  for (let i = 0; node; i++) {
-    visit(load(node), i);
-    node = node.next;
-  }
-}
-
+// The tool of a node. One of `tools/` is made anew from flash, and costs RAM as long as somebody holds it.
 export function load(node: ToolNode): LoadedTool {
   return typeof node.tool === "number" ? loadTool(node.tool) : node.tool;
 }

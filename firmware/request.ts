@@ -1,7 +1,7 @@
 import { setting } from "./config";
 import { failureWords, type Failure } from "./failure";
 import { readHistory } from "./history";
-import { eachTool, find, load } from "./registry";
+import { find, load } from "./registry";
 import { createReply } from "./reply";
 import { createSseParser, type SseParser } from "./sse";
 import { post } from "./transport";
@@ -169,11 +169,8 @@ export function exchange(
     if (f.head.endsWith("[")) sent = 1;
     node = tools ? session.tools.first : undefined;
     if (tools && session.toolBytes === undefined) {
-      let bytes = 0;
-      eachTool(session.tools, function (tool, i) {
-        bytes += provider.tool(tool, !i).length;
-      });
-      session.toolBytes = bytes;
+      session.toolBytes = 0;
+      for (let one = node; one; one = one.next) session.toolBytes += provider.tool(load(one), one === node).length;
     }
     f.headers["Content-Type"] = "application/json";
     f.headers.Accept = "text/event-stream";

@@ -4,21 +4,7 @@ import { run } from "./loop";
 import { createAnthropic } from "./provider/anthropic";
 import { createOpenai } from "./provider/openai";
 import { editRegistry } from "./registry";
-import type { AgentEvent, RunResult, Session } from "./types";
-
-// A session without tools and history: `open` gives it both.
-export function createSession(): Session {
-  const session: Session = {
-    tools: { count: 0 },
-    lastCallId: 0,
-    // A listener that throws is reported and changes nothing: the interpreter calls those later, from its own queue.
-    emit: function (event: AgentEvent) {
-      if (session.show) session.show(event);
-      E.emit("agent", event);
-    },
-  };
-  return session;
-}
+import type { RunResult, Session } from "./types";
 
 // Registers the tools and allocates the history, once: doing it again changes nothing, unless another provider was set,
 // whose dialect the old messages are not in. Throws where there is no memory.

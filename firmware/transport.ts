@@ -18,6 +18,9 @@ export interface Post {
   onDone(failure: string): void;
 }
 
+/** Bytes that may wait to be handed on: two reads of the socket. */
+const PENDING_BYTES = 1072;
+
 // Sends a POST and returns what ends it: the socket is closed, timers are cleared and no callback comes any more.
 // Never throws: what goes wrong reaches `onDone`.
 export function post(o: Post): () => void {
@@ -73,6 +76,7 @@ export function post(o: Post): () => void {
         // The board calls this from within itself once more for every chunk in what it read: the stack is short here.
         if (!pending) setTimeout(handOn, 1);
         pending += piece;
+        if (pending.length > PENDING_BYTES) handOn();
       });
       response.on("close", function () {
         handOn();

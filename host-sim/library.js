@@ -53,6 +53,12 @@
     return value;
   };
 
+  // ---- Loops: nobody can press Ctrl-C while one runs here, so one without end is ended.
+  let stepsLeft = host.maxSteps;
+  const step = () => {
+    if (--stepsLeft < 0) throw host.interrupt("steps");
+  };
+
   // ---- Errors: five unrelated classes whose fields are own properties; no `name`.
   const errorClasses = {};
   const makeErrorClass = (type) => {
@@ -652,11 +658,14 @@
         const device = !flags.json && host.deviceName(item);
         if (device) return device;
         if (flags.names) {
-          const name = constructorName(item);
-          if (name) {
+          const prototype = nativeGetPrototypeOf(item);
+          const own = prototype && prototype !== Object.prototype && nativeDescriptor(prototype, "constructor");
+          if (own && own.value !== Object) {
+            const name = host.globalNameOf(own.value);
+            const prefix = name === undefined ? "" : `${name}: `;
             if (typeof item.toString === "function" && item.toString !== Object.prototype.toString)
-              return `${name}: ${str(item.toString())}`;
-            return `${name}: ${writeObject(item, indent)}`;
+              return `${prefix}${str(item.toString())}`;
+            return `${prefix}${writeObject(item, indent)}`;
           }
         }
         if (flags.json && !noToJson && typeof item.toJSON === "function") {
@@ -726,13 +735,6 @@
     };
     return write(value, 0);
   };
-  const constructorName = (value) => {
-    const prototype = nativeGetPrototypeOf(value);
-    if (!prototype || prototype === Object.prototype) return undefined;
-    const constructor = prototype.constructor;
-    return constructor === Object ? undefined : host.globalNameOf(constructor);
-  };
-
   // ---- JSON
   const JSON_TOKEN = /[ \t\r\n\v\f]*(?:\/\/[^\n]*[ \t\r\n]*|\/\*[\s\S]*?\*\/[ \t\r\n]*)*/y;
   const parseJson = (source) => {
@@ -1773,6 +1775,7 @@
   const helpers = {
     in: enterStack,
     out: leaveStack,
+    step,
     t: host.tables,
     f(info, scope, fn) {
       functionInfos.set(fn, info);
@@ -1915,6 +1918,7 @@
       },
     resetStack() {
       stackUsed = 0;
+      stepsLeft = host.maxSteps;
     },
     stackPeak: () => stackPeak,
     NativeDate,

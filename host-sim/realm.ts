@@ -17,7 +17,7 @@ import {
 
 /** Something the board's program cannot catch: it ends what was running, and the console says so. */
 export class Interrupt extends Error {
-  constructor(readonly kind: "stack" | "memory") {
+  constructor(readonly kind: "stack" | "memory" | "steps") {
     super(kind === "stack" ? "Too much recursion - the stack is about to overflow" : "Execution Interrupted");
   }
 }
@@ -56,7 +56,7 @@ export interface Library {
   uint8Array(bytes: string): Uint8Array;
   isBuffer(value: unknown): boolean;
   NativeDate: DateConstructor;
-  /** Nothing of the program runs: its stack is empty. */
+  /** Nothing of the program runs: its stack is empty, and it has not looped yet. */
   resetStack(): void;
   stackPeak(): number;
 }
@@ -80,6 +80,11 @@ export interface RealmOptions {
   memoryBytes?: number;
   /** The interpreter's stack. Default 25,000 bytes, as on an ESP32; a C3 has 15,000. */
   stackBytes?: number;
+  /**
+   * Turns of loops one event or console line may take before it is ended as Ctrl-C ends it on a board. Default: 10
+   * million, which would take a board more than ten minutes.
+   */
+  maxSteps?: number;
   /** Name of a built-in device object, as the console prints it. */
   deviceName?(value: unknown): string | undefined;
   /** Called when board code emits, besides its own listeners. */
@@ -108,6 +113,8 @@ export interface Realm {
   /** Console text of an uncaught error: `Uncaught …` and the stack. */
   errorText(error: unknown): string;
   report(error: unknown): void;
+  /** Reports what getters threw while a value was written out: writing it out goes on all the same. */
+  reportRaised(): void;
   /** Ends what runs, as running out of memory does: no board code can catch it. */
   interrupt(kind: Interrupt["kind"]): never;
   /** Name of the source a function was written in: `REPL`, a file, `module`. */
@@ -121,6 +128,7 @@ let libraryScript: vm.Script | undefined;
 const MAX_EVENTS_PER_TURN = 20_000;
 
 const DEFAULT_STACK_BYTES = 25_000;
+const DEFAULT_STEPS = 10_000_000;
 
 interface Source {
   code: string;
@@ -138,6 +146,7 @@ export const createRealm = (options: RealmOptions): Realm => {
   const origins = new WeakMap<FunctionInfo, string>();
   const tables: Record<number, FunctionInfo[]> = {};
   const queue: (() => void)[] = [];
+  const raised: unknown[] = [];
   let nextId = 1;
   let depth = 0;
 
@@ -220,15 +229,33 @@ export const createRealm = (options: RealmOptions): Realm => {
     isHostError,
     isInterrupt: (value: unknown) => value instanceof Interrupt,
     isStackOverflow: (value: Error) => value instanceof RangeError && /call stack/.test(value.message),
-    interrupt: (kind: "stack" | "memory") => new Interrupt(kind),
+    maxSteps: options.maxSteps ?? DEFAULT_STEPS,
+    interrupt: (kind: Interrupt["kind"]) => new Interrupt(kind),
     isPin: (value: unknown) => options.isPin?.(value) ?? false,
     deviceName: (value: unknown) => options.deviceName?.(value),
     onEmit: (target: object, name: string, list: unknown[]) => options.onEmit?.(target, name, list),
     globalNames: (): string[] =>
       library.ownNames(global).filter((name) => library.nativeDescriptor(global, name)!.enumerable),
+    /**
+     * The interpreter looks at the value of one global after the other, which runs getters, until it finds the class.
+     * Built-in names come to its list when they are first used; here they all stand after the program's own.
+     */
     globalNameOf(constructor: unknown): string | undefined {
-      if (typeof constructor !== "function") return undefined;
-      return library.ownNames(global).find((name) => library.nativeDescriptor(global, name)!.value === constructor);
+      const isOwn = (name: string) => library.nativeDescriptor(global, name)!.enumerable === true;
+      const read = (name: string): unknown => {
+        try {
+          return global[name];
+        } catch (error) {
+          raised.push(error);
+          return undefined;
+        }
+      };
+      const names = library.ownNames(global);
+      const found = names.filter(isOwn).find((name) => read(name) === constructor);
+      return (
+        found ??
+        names.filter((name) => !isOwn(name)).find((name) => library.nativeDescriptor(global, name)!.value === constructor)
+      );
     },
     queue: (fn: () => void) => realm.queue(fn),
     report: (error: unknown) => realm.report(error),
@@ -276,6 +303,7 @@ export const createRealm = (options: RealmOptions): Realm => {
         } catch (error) {
           realm.report(error);
         }
+        realm.reportRaised();
       }
     } finally {
       depth--;
@@ -350,6 +378,9 @@ export const createRealm = (options: RealmOptions): Realm => {
         text = "Uncaught error that cannot be shown\n";
       }
       options.onUncaught(value, text);
+    },
+    reportRaised() {
+      for (const error of raised.splice(0)) realm.report(error);
     },
     interrupt(kind) {
       throw new Interrupt(kind);

@@ -2,8 +2,9 @@
  * The board's serial console: Espruino's line editor and REPL. Bytes in, bytes out; what a terminal shows is Espruino's
  * own echo. Layout and escape sequences follow the interpreter's `jsinteractive.c`.
  *
- * Not modelled: breaking a running loop with Ctrl-C (board code runs in one piece here), upload packets (a line that
- * begins with DLE SOH is taken for text), tab completion.
+ * Not modelled: breaking a running loop with Ctrl-C. Board code runs in one piece here, so that nothing is received
+ * meanwhile; a loop that does not end is broken after a number of turns (`RealmOptions.maxSteps`), with the message that
+ * Ctrl-C has on a board. Nor are upload packets (a line that begins with DLE SOH is taken for text) and tab completion.
  */
 import type { ConsoleDevice } from "./globals";
 import type { Realm } from "./realm";
@@ -204,12 +205,18 @@ export const createRepl = (options: ReplOptions): Repl => {
 
   const execute = (text: string): void => {
     const realm = options.realm();
+    realm.library.resetStack();
     try {
       const value = realm.evaluate(text, "REPL");
-      if (echoes() && text !== "") put(`=${realm.library.format(value, RESULT_FLAGS)}\n`);
+      if (echoes() && text !== "") {
+        // Writing a value out may run code of the program, which may print.
+        put("=");
+        put(`${realm.library.format(value, RESULT_FLAGS)}\n`);
+      }
     } catch (error) {
       realm.report(error);
     }
+    realm.reportRaised();
   };
   const newLine = (mayExecute: boolean): void => {
     if (cursor < line.length) {

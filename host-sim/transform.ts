@@ -606,8 +606,17 @@ export const transform = (source: string, options: TransformOptions): Transforme
       visit(node.right, node, inner);
       after(node.right.end, ")");
     } else for (const part of [node.right, node.test, node.update]) if (part) visit(part, node, inner);
-    visit(node.body, node, inner);
+    if (node.type === "ForStatement") countedBody(node, inner);
+    else visit(node.body, node, inner);
     if (isLet) after(node.end, "}");
+  };
+
+  /** The body of a loop that may have no end. */
+  const countedBody = (node: any, context: Context): void => {
+    const isBlock = node.body.type === "BlockStatement";
+    before(isBlock ? node.body.start + 1 : node.body.start, isBlock ? "ε.step();" : "{ε.step();");
+    visit(node.body, node, context);
+    if (!isBlock) after(node.body.end, "}");
   };
 
   const classBody = (node: any, context: Context): void => {
@@ -697,6 +706,11 @@ export const transform = (source: string, options: TransformOptions): Transforme
       case "ForInStatement":
       case "ForOfStatement":
         loop(node, context);
+        return;
+      case "WhileStatement":
+      case "DoWhileStatement":
+        visit(node.test, node, { ...context, isTop: false });
+        countedBody(node, { ...context, isTop: false });
         return;
       case "BlockStatement":
         statements(node.body, node, { ...context, isTop: false });
@@ -970,7 +984,9 @@ export const transform = (source: string, options: TransformOptions): Transforme
     visit(node.right, node, context);
   };
 
-  const lastStatement = options.wantsValue ? program.body[program.body.length - 1] : undefined;
+  const lastStatement = options.wantsValue
+    ? program.body.filter((statement) => statement.type !== "EmptyStatement").pop()
+    : undefined;
   const top: Context = { scope: options.outerScope ?? "σ0", fn: null, isTop: true };
   for (const statement of program.body) visit(statement, program, top);
   if (isProgram && lastStatement && !refused.has(lastStatement)) {
