@@ -116,16 +116,18 @@ function run(name: string, value: any): any {
 //
 // To print an object, the interpreter gets every global in turn, looking for the name of its class. Commands must not
 // run then: it comes by the first word before the others.
-export function word(name: string): ((value?: any) => any) | undefined {
-  if (looking) return undefined;
-  looking = name === "agent_commands";
-  const bare = setTimeout(function () {
-    if (looking) looking = false;
-    else run(name, undefined);
-  }, 1);
+export function word(name: string): (value?: any) => any {
+  const first = name === "agent_commands";
+  const bare = looking
+    ? undefined
+    : setTimeout(function () {
+        if (first) looking = false;
+        else run(name, undefined);
+      }, 1);
+  if (first) looking = true;
   return function (value: any) {
-    clearTimeout(bare);
-    looking = false;
+    // The first word's timer has to end the looking.
+    if (bare && !first) clearTimeout(bare);
     return run(name, value);
   };
 }

@@ -24,6 +24,8 @@ type Final = Extract<AgentEvent, { type: "final" }>;
 const ofType = <T extends AgentEvent["type"]>(events: AgentEvent[], type: T): Extract<AgentEvent, { type: T }>[] =>
   events.filter((event): event is Extract<AgentEvent, { type: T }> => event.type === type);
 
+const shown = (events: AgentEvent[]): string => ofType(events, "textDelta").map((delta) => delta.text).join("");
+
 // One run of two tools: what the model sends for the prompt, and for the results.
 const toolTurn = streamEvents(
   [toolCall("gpio_write", { pin: 2, value: 1 }, { id: "call_a" }), toolCall("add", { a: 19, b: 23 }, { id: "call_b" })],
@@ -57,11 +59,15 @@ const fault: fc.Arbitrary<Fault> = fc
   .filter((one) => one.kind !== "wifi" || driver.name === "sim");
 
 /** A server that meets every prompt with the two-tool run, one fault in it, and `NEXT` with a short answer. */
-function faultyServer(hook: (fault: Fault) => unknown): {
+interface FaultyServer {
   turns: (request: RecordedRequest) => Turn;
-  next(fault?: Fault): void;
-} {
+  /** The fault of the run that follows, if any, and the board that it happens on. */
+  next(fault?: Fault, board?: TestBoard): void;
+}
+
+function faultyServer(): FaultyServer {
   let current: Fault | undefined;
+  let board: TestBoard | undefined;
   let struck = false;
 
   function strike(one: Fault): Turn {
@@ -70,7 +76,11 @@ function faultyServer(hook: (fault: Fault) => unknown): {
     if (one.kind === "hang") return one.at < 0 ? hang() : hang([before]);
     if (one.kind === "reset") return one.at < 0 ? reset() : reset([before]);
     if (one.kind === "close") return one.at < 0 ? reset() : raw([before]);
-    const act = async (): Promise<void> => void (await hook(one));
+    const act = async (): Promise<void> => {
+      if (one.kind === "abort") board!.type("abort()\n");
+      else if (one.kind === "ctrlC") board!.type("\x03");
+      else board!.type('require("Wifi").disconnect()\n');
+    };
     if (one.at < 0) return held(act, raw([bytes]));
     // The rest comes however the board likes it: late bytes.
     return raw([before, act, after] as ScriptedPiece[]);
@@ -85,8 +95,9 @@ function faultyServer(hook: (fault: Fault) => unknown): {
       struck = true;
       return strike(current);
     },
-    next(fault) {
+    next(fault, on) {
       current = fault;
+      board = on;
       struck = false;
     },
   };
@@ -98,15 +109,15 @@ function checkRun(one: Fault, events: AgentEvent[]): void {
   expect(finals).toHaveLength(1);
   expect(events.at(-1)).toBe(finals[0]);
   const final = finals[0]!;
-  const shown = ofType(events, "textDelta").map((delta) => delta.text).join("");
-  expect(ANSWER.startsWith(shown), `"${shown}" was shown`).toBe(true);
+  const answer = shown(events);
+  expect(ANSWER.startsWith(answer), `"${answer}" was shown`).toBe(true);
   if (final.isError) {
     expect(final.message).toMatch(/\w{3}/);
     expect(["transportError", "aborted"]).toContain(final.stopReason);
     expect(ANSWER.startsWith(final.text)).toBe(true);
   } else {
     expect(final).toEqual({ type: "final", stopReason: "done", text: ANSWER });
-    expect(shown).toBe(ANSWER);
+    expect(answer).toBe(ANSWER);
   }
   const started = ofType(events, "toolStart");
   const whole = [
@@ -139,11 +150,11 @@ async function runOf(board: TestBoard, inChat: boolean, prompt: string): Promise
 /** The run with the fault, and whether the board is as good as new after it. */
 async function strikeAt(
   one: Fault,
-  { board, model, server }: { board: TestBoard; model: ScriptedModel; server: ReturnType<typeof faultyServer> },
+  { board, model, server }: { board: TestBoard; model: ScriptedModel; server: FaultyServer },
 ): Promise<void> {
   const inChat = one.kind === "ctrlC";
   if (inChat) await board.enterChat();
-  server.next(one);
+  server.next(one, board);
   const events = await runOf(board, inChat, PROMPT);
   server.next();
   checkRun(one, events);
@@ -167,20 +178,14 @@ async function strikeAt(
     board.type("\x04");
     await board.expectOutput(/\n>+$/);
   }
-  await board.waitUntil(() => model.openAnswers() === 0);
+  if (seesSockets) await board.waitUntil(() => model.openAnswers() === 0);
   expect(await board.runLine("status")).toContain("idle");
   await board.runLine("clear_history");
 }
 
-const server = (): ReturnType<typeof faultyServer> => {
-  let board: TestBoard | undefined;
-  const made = faultyServer((one) => {
-    if (one.kind === "abort") board!.type("abort()\n");
-    else if (one.kind === "ctrlC") board!.type("\x03");
-    else board!.type('require("Wifi").disconnect()\n');
-  });
-  return Object.assign(made, { attach: (to: TestBoard) => (board = to) });
-};
+
+/** A real server sees whether the board has closed a connection; msw does not. */
+const seesSockets = driver.name === "espruino";
 
 const quick = { retries: 1, retryBudgetMs: 3000, idleTimeoutMs: 700 };
 const trouble = { allow: /ERROR: Connect failed|Uncaught InternalError: Unable to/ };
@@ -192,33 +197,31 @@ describe("a fault at any point of a run of two tools", () => {
     async () => {
       await fc.assert(
         fc.asyncProperty(fault, async (one) => {
-          const made = server();
-          await withBoard({ ...trouble, settings: quick, turns: made.turns }, async ({ board, model }) => {
-            (made as any).attach(board);
+          const server = faultyServer();
+          await withBoard({ ...trouble, settings: quick, turns: server.turns }, async ({ board, model }) => {
             const timers = await board.timers();
-            await strikeAt(one, { board, model, server: made });
+            await strikeAt(one, { board, model, server });
             expect(await board.timers()).toBe(timers);
           });
         }),
-        { numRuns: 200 },
+        { numRuns: 150 },
       );
     },
   );
 
-  const made = server();
+  const server = faultyServer();
   const times = driver.name === "sim" ? 120 : 10;
-  const soak = { ...trouble, settings: quick, turns: made.turns, timeoutMs: 240_000 };
+  const soak = { ...trouble, settings: quick, turns: server.turns, timeoutMs: 240_000 };
   scenario(`${times} times on one board: memory and timers are where they were`, soak, async ({ board, model }) => {
-    (made as any).attach(board);
     const tour: Fault[] = kinds
       .filter((kind) => kind !== "wifi" || board.hasHardware)
       .map((kind) => ({ kind, stage: 1, at: 200, lasting: true }));
-    for (const one of tour) await strikeAt(one, { board, model, server: made });
+    for (const one of tour) await strikeAt(one, { board, model, server });
     const before = (await board.memory()).usage;
     const timers = await board.timers();
     for (const one of fc.sample(fault, times)) {
       try {
-        await strikeAt(one, { board, model, server: made });
+        await strikeAt(one, { board, model, server });
         expect(await board.timers()).toBe(timers);
         if (board.memoryKind !== "other") expect((await board.memory()).usage).toBeLessThanOrEqual(before);
       } catch (error) {
@@ -230,7 +233,6 @@ describe("a fault at any point of a run of two tools", () => {
   });
 
   // On the board itself, between any two things that happen there: also while a tool runs.
-  const whole = server();
   const eventCount = 12;
   for (const [what, code] of [
     ["abort()", "abort()"],
@@ -238,31 +240,33 @@ describe("a fault at any point of a run of two tools", () => {
     ["clear_history", "clear_history()"],
     ["cleanup_agent", "cleanup_agent()"],
   ] as const) {
-    const options = { settings: quick, turns: whole.turns, timeoutMs: 240_000 };
+    const options = { settings: quick, turns: server.turns, timeoutMs: 240_000 };
     scenario(`${what} at any event`, options, async ({ board, model }) => {
       await board.runLine("var left=-1");
       await board.runLine(`E.on("agent",function(e){if(!left--)${code}})`);
       const step = driver.name === "sim" ? 1 : 3;
       for (let at = 0; at < eventCount; at += step) {
         const from = board.events().length;
+        const requestsFrom = model.requests.length;
         await board.runLine(`left=${at}`);
-        const events = await board.ask(PROMPT);
-        await board.runLine("left=-1");
-        // The last final may be the second prompt's: it is told that the board is busy.
-        await board.waitUntil(() => model.openAnswers() === 0);
-        await board.advance(50);
-        const all = board.events().slice(from);
-        const finals = ofType(all, "final");
-        const shown = ofType(all, "textDelta").map((delta) => delta.text).join("");
+        await board.ask(PROMPT);
+        const since = (): AgentEvent[] => board.events().slice(from);
         if (what === "a second prompt") {
-          await board.waitUntil(() => ofType(board.events().slice(from), "final").length === 2);
+          // It is told that the board is busy, unless it comes right after the end: then it is a run of its own.
+          await board.waitUntil(() => ofType(since(), "final").length === 2);
+          const [one, other] = ofType(since(), "final");
+          const isLast = one!.stopReason === "done";
+          expect(isLast ? one : other).toEqual({ type: "final", stopReason: "done", text: ANSWER });
+          if (!isLast) expect(one).toMatchObject({ isError: true, message: expect.stringContaining("busy") });
+          expect(model.requests.slice(requestsFrom)).toHaveLength(isLast ? 4 : 2);
         } else {
-          expect(finals).toHaveLength(1);
-          expect(events.at(-1)).toMatchObject({ stopReason: expect.stringMatching(/^(done|aborted)$/) });
-          expect(ANSWER.startsWith(shown), `"${shown}" was shown`).toBe(true);
+          expect(ofType(since(), "final")).toMatchObject([{ stopReason: expect.stringMatching(/^(done|aborted)$/) }]);
+          expect(ANSWER.startsWith(shown(since())), `"${shown(since())}" was shown`).toBe(true);
+          const started = ofType(since(), "toolStart").map((call) => call.name);
+          expect(["gpio_write", "add"].slice(0, started.length)).toEqual(started);
         }
-        const started = ofType(all, "toolStart").map((call) => call.name);
-        expect(["gpio_write", "add"].slice(0, started.length)).toEqual(started);
+        await board.runLine("left=-1");
+        if (seesSockets) await board.waitUntil(() => model.openAnswers() === 0);
         const next = await board.ask(NEXT);
         expect(next.slice(1)).toEqual([
           { type: "textDelta", text: "fine" },
@@ -297,7 +301,6 @@ interface BadInput {
   settings?: Record<string, unknown>;
 }
 
-const shown = (events: AgentEvent[]): string => ofType(events, "textDelta").map((delta) => delta.text).join("");
 const says = (expected: string | RegExp) => (events: AgentEvent[]) => {
   expect(events.at(-1)).toMatchObject({ type: "final", stopReason: "done" });
   expect(shown(events)).toMatch(expected);
@@ -429,7 +432,7 @@ const badInputs: Record<string, BadInput> = {
     turn: raw(['data: {"choices":[],"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n', chunk({ content: "b" }), end]),
     check: says(/b$/),
   },
-  "a number beyond all numbers in arguments": { turn: calling("add", '{"a":1e999,"b":1}'), check: refused(/"a" must be/) },
+  "a number beyond all numbers in arguments": { turn: calling("add", '{"a":1e999,"b":1}'), check: refused(/"a"/) },
   "such a number in an event": {
     turn: raw(['data: {"created":1e999,"choices":[{"index":-1e999,"delta":{"content":"a"}}]}\n\n', end]),
     check: says(/^a$/),
@@ -495,7 +498,7 @@ describe("input that no server should send", () => {
       const after = await board.ask("and now?");
       expect(after.at(-1)).toEqual({ type: "final", stopReason: "done", text: "also fine" });
       expect(await board.runLine("({}).polluted")).toBe("=undefined");
-      await board.waitUntil(() => model.openAnswers() === 0);
+      if (seesSockets) await board.waitUntil(() => model.openAnswers() === 0);
     });
   }
 
