@@ -262,8 +262,8 @@ export function createHttp(options: HttpOptions): Http {
     }
 
     /**
-     * Sends one piece per turn of Node's event loop, in which a cut of the connection can be noticed; `drain` when all is
-     * sent and more may come.
+     * Sends one piece per turn of Node's event loop, in which a cut of the connection can be noticed; `drain` when all
+     * is sent and more may come.
      */
     function pump(): void {
       if (isPumping || isDone) return;

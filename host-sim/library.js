@@ -9,7 +9,8 @@
 (function (host) {
   const G = globalThis;
   const NativeError = Error;
-  const { TypeError: NativeTypeError, RangeError: NativeRangeError, Map: NativeMap, WeakMap: NativeWeakMap, WeakSet: NativeWeakSet } = G;
+  const { TypeError: NativeTypeError, RangeError: NativeRangeError } = G;
+  const { Map: NativeMap, WeakMap: NativeWeakMap, WeakSet: NativeWeakSet } = G;
   const nativeKeys = Object.keys;
   const nativeDescriptor = Object.getOwnPropertyDescriptor;
   const define = Object.defineProperty;
@@ -19,7 +20,6 @@
   const floor = Math.floor;
   const isArray = Array.isArray;
   const isView = ArrayBuffer.isView;
-  const nativeParseFloat = parseFloat;
   const nativeParseInt = parseInt;
   const NativeDate = Date;
   const fromCharCode = String.fromCharCode;
@@ -322,8 +322,12 @@
     return order(operator, str(a), str(b));
   };
   /** Two numbers or two texts. */
-  const order = (operator, a, b) =>
-    operator === "==" ? a === b : operator === "<" ? a < b : operator === ">" ? a > b : operator === "<=" ? a <= b : a >= b;
+  const order = (operator, a, b) => {
+    if (operator === "==") return a === b;
+    if (operator === "<") return a < b;
+    if (operator === ">") return a > b;
+    return operator === "<=" ? a <= b : a >= b;
+  };
 
   method(Number.prototype, "toString", function (radix) {
     const value = +this;
@@ -344,7 +348,7 @@
 
   /** `stringToFloatWithRadix`: the number a text begins with and where it ends. A leading zero means octal. */
   const NUMBER_TEXT =
-    /^[ \t-\r]*([+-]?)(?:0[xX]([\da-fA-F]*)|0[oO]([0-7]*)|0[bB]([01]*)|(0[0-7]*)(?![\d.])|(\d*\.?\d*(?:[eE][+-]?\d*)?))/;
+    /^[\t-\r ]*([+-]?)(?:0x([\da-f]*)|0o([0-7]*)|0b([01]*)|(0[0-7]*)(?![\d.])|(\d*\.?\d*(?:e[+-]?\d*)?))/i;
   const readNumber = (text) => {
     const match = NUMBER_TEXT.exec(text);
     const [all, sign, hexDigits, octalDigits, bits, octal, decimal] = match;
@@ -369,7 +373,7 @@
   };
   /** `jsvIsStringNumericInt`. */
   const INTEGER_TEXT =
-    /^[ \t-\r]*[+-]?(?:0[xX][\da-fA-F.]+|0[oO][0-7.]+|0[bB][01.]+|0[89.][\d.]*|0[0-7][0-7.]*|[1-9.][\d.]*)$/;
+    /^[\t-\r ]*[+-]?(?:0x[\da-f.]+|0o[0-7.]+|0b[01.]+|0[89.][\d.]*|0[0-7][0-7.]*|[1-9.][\d.]*)$/i;
   const isIntegerText = (text, allowsPoint) =>
     INTEGER_TEXT.test(text) && text.split(".").length <= (allowsPoint ? 2 : 1);
   const NativeNumber = Number;
@@ -1772,6 +1776,14 @@
   };
 
   // ---- Helpers for rewritten source
+  /** What a loop can go over; over nothing it takes no turn. */
+  const keyed = (value) => {
+    if (value === null || isNumeric(value)) {
+      const name = value === null ? "null" : host.isPin(value) ? "Pin" : "Number";
+      throw makeError("Error", `FOR loop can only iterate over Arrays, Strings or Objects, not ${name}`);
+    }
+    return value;
+  };
   const helpers = {
     in: enterStack,
     out: leaveStack,
@@ -1841,15 +1853,9 @@
       if (isArray(object) || typeof object === "string") throw makeError("TypeError", "Assignment to a constant");
       return (object.length = length);
     },
+    keyed,
     iterable(value) {
-      if (
-        value === null ||
-        value === undefined ||
-        typeof value === "number" ||
-        typeof value === "boolean" ||
-        typeof value === "function"
-      )
-        throw makeError("Error", `FOR loop can only iterate over Arrays, Strings or Objects, not ${typeName(value)}`);
+      if (keyed(value) === undefined) return [];
       return typeof value === "string" || isArray(value) || isView(value) ? value : Object.values(value);
     },
     declare(name) {

@@ -252,10 +252,9 @@ export const createRealm = (options: RealmOptions): Realm => {
       };
       const names = library.ownNames(global);
       const found = names.filter(isOwn).find((name) => read(name) === constructor);
-      return (
-        found ??
-        names.filter((name) => !isOwn(name)).find((name) => library.nativeDescriptor(global, name)!.value === constructor)
-      );
+      if (found !== undefined) return found;
+      const isBuiltIn = (name: string) => library.nativeDescriptor(global, name)!.value === constructor;
+      return names.filter((name) => !isOwn(name)).find(isBuiltIn);
     },
     queue: (fn: () => void) => realm.queue(fn),
     report: (error: unknown) => realm.report(error),

@@ -3,8 +3,9 @@
  * own echo. Layout and escape sequences follow the interpreter's `jsinteractive.c`.
  *
  * Not modelled: breaking a running loop with Ctrl-C. Board code runs in one piece here, so that nothing is received
- * meanwhile; a loop that does not end is broken after a number of turns (`RealmOptions.maxSteps`), with the message that
- * Ctrl-C has on a board. Nor are upload packets (a line that begins with DLE SOH is taken for text) and tab completion.
+ * meanwhile; a loop that does not end is broken after a number of turns (`RealmOptions.maxSteps`), with the message
+ * that Ctrl-C has on a board. Nor are upload packets (a line that begins with DLE SOH is taken for text) and tab
+ * completion.
  */
 import type { ConsoleDevice } from "./globals";
 import type { Realm } from "./realm";

@@ -601,11 +601,11 @@ export const transform = (source: string, options: TransformOptions): Transforme
         }
       } else declaration(head, node, inner);
     } else if (head) visit(head, node, inner);
-    if (node.type === "ForOfStatement") {
-      before(node.right.start, " ε.iterable(");
+    if (node.type !== "ForStatement") {
+      before(node.right.start, node.type === "ForOfStatement" ? " ε.iterable(" : " ε.keyed(");
       visit(node.right, node, inner);
       after(node.right.end, ")");
-    } else for (const part of [node.right, node.test, node.update]) if (part) visit(part, node, inner);
+    } else for (const part of [node.test, node.update]) if (part) visit(part, node, inner);
     if (node.type === "ForStatement") countedBody(node, inner);
     else visit(node.body, node, inner);
     if (isLet) after(node.end, "}");

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { CutChunk } from "../fixtures/scripted-model";
 
 /** A Fetch-style handler behind a real HTTP server on the loopback interface. */
 export interface LocalServer {
@@ -23,8 +24,9 @@ export async function serve(
       message.socket.resetAndDestroy();
     });
   });
-  server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
-    if (error.code !== "ECONNRESET") report(`server: the request is malformed: ${error.message}`);
+  server.on("clientError", (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
+    const bytes = JSON.stringify(error.rawPacket?.toString("latin1").slice(0, 300) ?? "");
+    if (error.code !== "ECONNRESET") report(`server: the request is malformed: ${error.message} at ${bytes}`);
     socket.destroy();
   });
   await new Promise<void>((resolve, reject) => {
@@ -69,8 +71,10 @@ async function answer(
     let next: Awaited<ReturnType<NonNullable<typeof reader>["read"]>> | undefined;
     try {
       next = await reader?.read();
-    } catch {
-      message.socket.resetAndDestroy();
+    } catch (error) {
+      // The length of a chunk, less than that of it, and the end.
+      if (error instanceof CutChunk) message.socket.end("40\r\ndata: ");
+      else message.socket.resetAndDestroy();
       return;
     }
     if (!next || next.done) break;

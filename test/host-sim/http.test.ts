@@ -407,6 +407,34 @@ describe("against a socket", () => {
     expect(seen).toEqual(["hello"]);
   });
 
+  it.each(["resetAndDestroy", "end"] as const)("%s before the headers while the body goes out", async (cut) => {
+    answer = (socket) => socket[cut]();
+    const { start } = setUp();
+    const { req, seen, finished } = start({ ...at, method: "POST", headers: { "Content-Length": 400_000 } });
+    let failure: unknown;
+    req.on("drain", () => {
+      try {
+        req.write("x".repeat(400));
+      } catch (error) {
+        failure = error;
+      }
+    });
+    req.write("x".repeat(400));
+    await finished();
+    // The piece that was sent when it was noticed has its `drain`; what is written then finds the socket closed.
+    expect(seen.at(-1)).toEqual(["error", { code: -15, message: "no response" }]);
+    expect(seen.slice(0, -1).every((item) => item === "drain")).toBe(true);
+    expect(failure).toMatchObject({ message: "This socket is closed", type: "Error" });
+  });
+
+  it("no drain for a piece that was not sent whole", async () => {
+    answer = (socket) => socket.resetAndDestroy();
+    const { start } = setUp();
+    const { req, finished } = start({ ...at, method: "POST", headers: { "Content-Length": 12_000 } });
+    req.write("x".repeat(12_000));
+    expect((await finished()).at(-1)).toEqual(["error", { code: -15, message: "no response" }]);
+  });
+
   it("refused and unknown hosts: the board's console line, and an error with the board's words", async () => {
     const free = net.createServer();
     await new Promise<void>((resolve) => free.listen(0, "127.0.0.1", resolve));

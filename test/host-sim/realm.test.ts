@@ -310,3 +310,152 @@ describe("errors", () => {
     expect(printed).toEqual([1]);
   });
 });
+
+// What the interpreter printed for these, operator by operator.
+describe("operators on operands of two types", () => {
+  const list = (code: string) => Array.from(evaluate(`[${code}]`));
+
+  it("compares text with what is no number as text", () => {
+    expect(list('"slow"<undefined,"slow">undefined,"zoo">undefined,"a"<null,"1"<undefined')).toEqual([
+      true,
+      false,
+      true,
+      true,
+      true,
+    ]);
+    expect(list('"a"<{},"z">{},{}<1,1<{},[10]<9,[]<0,true>["a"],{a:1}<=null')).toEqual([
+      false,
+      true,
+      false,
+      true,
+      true,
+      true,
+      true,
+      true,
+    ]);
+    expect(list("undefined<1,null<=0,undefined<undefined")).toEqual([false, true, undefined]);
+  });
+
+  it("takes the words undefined and null for the values with ==", () => {
+    expect(list('"undefined"==undefined,"null"==null,null=="null","undefined"==null,"null"==undefined')).toEqual([
+      true,
+      true,
+      true,
+      false,
+      false,
+    ]);
+    expect(list('"undefined"===undefined,"null"!=null,undefined==null,null==0,0=="",[]==0')).toEqual([
+      false,
+      false,
+      true,
+      false,
+      true,
+      false,
+    ]);
+    expect(list('{}=="[object Object]",[1]==1,[1]=="1"')).toEqual([false, true, true]);
+  });
+
+  it("compares objects by what valueOf gives, and byte arrays by their text", () => {
+    expect(list("new Date(5)==new Date(5),new Date(5)===5,new Date(5)>new Date(4),{}=={}")).toEqual([
+      true,
+      true,
+      true,
+      false,
+    ]);
+    expect(list("new Uint8Array([1])===new Uint8Array([1]),new Uint8Array([1])==new Uint8Array([2])")).toEqual([
+      true,
+      false,
+    ]);
+    expect(list('"a"+new Date(5),String({valueOf:function(){return 5}}),""+Object.create(null)')).toEqual([
+      "a5",
+      "[object Object]",
+      "[object Object]",
+    ]);
+  });
+
+  it("reads numbers out of text as the interpreter does", () => {
+    expect(list('+"1 ","1 "*1,"017"-0,"019"-0,"e"*1,+"0x10",+"1."')).toEqual([NaN, NaN, 15, 19, 0, 16, 1]);
+    expect(list('"1e3"|0,"1.5"|0,"12px"|0,~"017","1"+1,undefined-undefined,undefined|undefined')).toEqual([
+      0,
+      1,
+      0,
+      -16,
+      "11",
+      undefined,
+      undefined,
+    ]);
+    expect(list('parseFloat("017"),parseFloat("1.5s"),isNaN(function(){}),isNaN({}),isNaN(" ")')).toEqual([
+      15,
+      1.5,
+      false,
+      true,
+      false,
+    ]);
+    expect(failure('"a".repeat(64)==5').message).toBe("String too big to convert to number");
+    expect(evaluate('"a".repeat(63)==5')).toBe(false);
+    expect(failure('"a".repeat(-1)').message).toBe("Invalid count value");
+  });
+
+  it("does the same where it is assigned", () => {
+    expect(evaluate('var a="1 ";a-=1;a')).toBeNaN();
+    expect(evaluate('var o={n:"1e3"};o.n|=1;o.n')).toBe(1);
+    expect(evaluate('var o={n:6},k="n";o[k]>>=1;o.n*=5;o.n')).toBe(15);
+  });
+
+  it("loops over nothing but undefined, functions and what has items", () => {
+    expect(evaluate("var n=0;for(var i in undefined)n++;for(i of undefined)n++;for(i of function(){})n++;n")).toBe(0);
+    for (const [value, name] of [["null", "null"], ["true", "Number"], ["5", "Number"]])
+      for (const word of ["in", "of"])
+        expect(failure(`for(var i ${word} ${value});`).message).toBe(
+          `FOR loop can only iterate over Arrays, Strings or Objects, not ${name}`,
+        );
+  });
+
+  it("splits nothing off a text that is shorter than the separator by two", () => {
+    expect(list('"abc".split("abcde").length,"abc".split("abcd").length,"abc".split("abc").length')).toEqual([0, 1, 2]);
+    expect(list('"".split("ab").length,"".split("a").length')).toEqual([0, 1]);
+  });
+});
+
+describe("a promise that nothing can settle", () => {
+  it("is broken where the executor kept neither function", () => {
+    const { realm, run, printed, uncaught } = makeRealm();
+    expect(run("var q=new Promise(function(){});typeof q")).toBe("?");
+    expect(run("q.then")).toBeUndefined();
+    expect(() => realm.library.str(run("q"))).toThrowError();
+    expect(run("typeof new Promise(function(yes){if(0)yes(1)})")).toBe("?");
+    run("Promise.resolve().then(function(){return new Promise(function(){})}).then(function(v){p(typeof v)})");
+    expect(printed).toEqual(["?"]);
+    expect(uncaught).toEqual([]);
+  });
+
+  it("is whole where it was called, kept, or may have been", () => {
+    expect(evaluate("typeof new Promise(function(yes){yes(1)})")).toBe("object");
+    expect(evaluate("typeof new Promise(function(yes){this.f=yes})")).toBe("object");
+    expect(evaluate("var f;typeof new Promise(function(){f=function(){return 1}})")).toBe("object");
+    expect(evaluate("typeof new Promise(function(){throw 1}).catch(function(){})")).toBe("object");
+  });
+});
+
+describe("a loop without end", () => {
+  it("is ended as Ctrl-C ends it, and cannot catch that", () => {
+    const uncaught: string[] = [];
+    const realm = createRealm({ onUncaught: (_error, text) => uncaught.push(text), maxSteps: 1000 });
+    for (const code of [
+      "while(1);",
+      "for(;;){}",
+      "for(;;)try{1}catch(e){}",
+      "do n=1;while(true)",
+      "(function(){for(var i=0;i>=0;i++)if(i<0)break})()",
+    ])
+      realm.enter(() => void realm.evaluate(code));
+    expect(uncaught).toEqual(Array(5).fill("Execution Interrupted\n"));
+    let sum: unknown;
+    for (let i = 0; i < 3; i++)
+      realm.enter(() => {
+        sum = realm.evaluate("var s=0;for(var i=0;i<900;i++)s+=i;s");
+      });
+    expect(sum).toBe(404550);
+    expect(uncaught).toHaveLength(5);
+  });
+});

@@ -226,3 +226,44 @@ describe("uploads", () => {
     expect(board.storage.api.read("app")).toBe("print(42)");
   });
 });
+
+describe("printing an object of a class", () => {
+  const GETTERS =
+    'Object.defineProperty(global,"aaa",{get:function(){print("aaa runs")}});class K{}\n' +
+    'Object.defineProperty(global,"bbb",{get:function(){print("bbb runs");return function(){}}});0\n';
+
+  it("evaluates every global up to the class", () => {
+    const { type } = connect();
+    type(GETTERS);
+    expect(type("\x10print(new K())\n")).toContain("aaa runs\r\nK: {  }");
+    expect(type("new K()\n")).toContain("=aaa runs\r\nK: {  }");
+    expect(type("1\n[1]\n({a:1})\n")).not.toContain("runs");
+  });
+
+  it("evaluates all of them for a class that is built in or has no name", () => {
+    const { type } = connect();
+    type(GETTERS);
+    expect(type("new Date(0)\n")).toContain("=aaa runs\r\nbbb runs\r\nDate: Thu Jan 1 1970");
+    expect(type("Promise.resolve(1)\n")).toContain("=aaa runs\r\nbbb runs\r\nPromise: { state: 0 }");
+    expect(type("new (function(){class M{};return M}())()\n")).toContain("=aaa runs\r\nbbb runs\r\n{  }");
+  });
+
+  it("goes on where a getter throws, and reports it afterwards", () => {
+    const { type } = connect();
+    type('Object.defineProperty(global,"ccc",{get:function(){throw new Error("no")}});class K{}\n');
+    expect(type("new K()\n")).toMatch(/=K: \{ {2}\}\r\nUncaught Error: no\r\n/);
+  });
+
+  it("gives the value before an empty statement", () => {
+    const { type } = connect();
+    expect(type("5;;\n")).toContain("=5\r\n");
+    expect(type("function f(){};\n")).toContain("=function () {}");
+  });
+});
+
+describe("a loop without end", () => {
+  it("is broken and the console is usable again", () => {
+    const { type } = connect();
+    expect(type("while(1);\n1+1\n")).toMatch(/Execution Interrupted\r\n[^]*=2\r\n>$/);
+  });
+});
