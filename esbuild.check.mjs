@@ -440,6 +440,15 @@ function checkNode(node, ancestors, tree, code, report) {
         report(node, "`this` in a static field is not the class", "name the class, after it");
       }
       break;
+    case "DoWhileStatement":
+      if (!endsBeforeSemicolon(node.body, code, true)) {
+        report(
+          node,
+          "`do` and its statement without braces must end in a semicolon of their own before `while`",
+          "esbuild drops the braces around one statement: use while, or for (;;) with break",
+        );
+      }
+      break;
     case "SwitchStatement":
       checkSwitch(node, report);
       break;
@@ -462,6 +471,31 @@ function checkNode(node, ancestors, tree, code, report) {
         report(node, "a property that is read and not used runs no getter", "assign it to a variable");
       }
       break;
+  }
+}
+
+/**
+ * Whether a statement as the body of `do` leaves the semicolon that must stand before `while`: `if`, an empty statement
+ * and a body in braces have none to leave.
+ */
+function endsBeforeSemicolon(body, code, isOutermost) {
+  switch (body.type) {
+    case "BlockStatement":
+      return isOutermost;
+    case "IfStatement":
+      if (!body.alternate) return false;
+      return body.alternate.type === "EmptyStatement" || endsBeforeSemicolon(body.alternate, code, false);
+    case "ForStatement":
+    case "ForInStatement":
+    case "ForOfStatement":
+    case "WhileStatement":
+      return endsBeforeSemicolon(body.body, code, false);
+    case "EmptyStatement":
+    case "TryStatement":
+    case "SwitchStatement":
+      return false;
+    default:
+      return code[body.end - 1] === ";";
   }
 }
 

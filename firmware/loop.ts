@@ -3,7 +3,7 @@ import { setting } from "./config";
 import { ANSWER, CALLS, editHistory, RESULT, USER } from "./history";
 import { find, load } from "./registry";
 import { exchange } from "./request";
-import { cutUtf8, fromJson, limitText, toJson, wireText } from "./text";
+import { cutUtf8, fromJson, limitText, readWhole, toJson, wireText } from "./text";
 import type { AgentEvent, Provider, ReplyCall, ReplyCollector, RunResult, Session, StopReason, ToolResult } from "./types";
 
 /** Bytes kept of what a call came to, in case it is made again. */
@@ -98,7 +98,10 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
         try {
           // What the output limit cut off may lack whole arguments: it is not repaired.
           args = toJson(caller.readArguments(call, reply.stop !== "length"));
+          // The board writes "..." for what its stack is too short for.
+          if (!readWhole(args)) throw new Error("the arguments are nested too deeply");
         } catch (e) {
+          args = "{}";
           call.problem =
             reply.stop === "length"
               ? "not run: the call was cut off by the output limit (maxTokens). Write less, or do it in smaller pieces"
@@ -141,7 +144,9 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
     }
     if (call.problem) return answer({ isError: true, content: call.problem });
     const key = String(E.CRC32(call.name + call.arguments));
-    if (outcomes[key]) return answer({ isError: false, content: "already done in this run, not repeated: " + outcomes[key] });
+    const before = outcomes[key];
+    if (before)
+      return answer({ isError: before.startsWith("it failed"), content: "already done in this run, not repeated: " + before });
     const node = find(session.tools, call.name);
     const repeatable = node && load(node).repeatable;
     fruitless = 0;

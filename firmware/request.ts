@@ -120,6 +120,8 @@ export function exchange(
   function onDone(broken: string): void {
     stop = undefined;
     if (kind === "json" && !broken && body.length <= setting("sseLineBytes")) readEvents([body]);
+    // What the stream ends in the middle of is no piece to warn of.
+    unread = unread || kind === "stream";
     if (sse) readEvents(sse.end());
     reply.flush(true);
     const failure = judge(broken);

@@ -37,8 +37,12 @@ export function post(o: Post): () => void {
     if (over) return;
     over = true;
     if (timer) clearInterval(timer);
-    // The board's http has no abort: this flag makes it close the socket.
-    if (request) request.clsNow = true;
+    // The board's http has no abort: this flag makes it close the socket, but not before what it has received is used
+    // up, which never happens to half a chunk. So that goes first.
+    if (request) {
+      delete request.dRcv;
+      request.clsNow = true;
+    }
     request = undefined;
     if (failure !== undefined) o.onDone(failure.message || (typeof failure === "string" ? failure : "connection failed"));
   }

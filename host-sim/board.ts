@@ -7,7 +7,7 @@ import { createPinObjects, type Globals, installGlobals, VERSION } from "./globa
 import { createHttp, type Http } from "./http";
 import { createMemoryEstimate, type MemoryEstimate } from "./memory";
 import { createPins, type PinBank, type PinState } from "./pin";
-import { createRealm, type Realm } from "./realm";
+import { createRealm, Interrupt, type Realm } from "./realm";
 import { callHost, type Console, createRepl } from "./repl";
 import { createStorage, type Storage } from "./storage";
 import { createWifi, type Wifi, type WifiOptions, type WifiState } from "./wifi";
@@ -114,6 +114,15 @@ export const createBoard = (options: BoardOptions = {}): Board => {
       online: () => wifi.isOnline(),
       print: printLine,
       outOfMemory: () => own.interrupt("memory"),
+      callData(fn, stackBytes, onInterrupt) {
+        try {
+          own.library.useStack(stackBytes);
+          fn();
+        } catch (error) {
+          if (error instanceof Interrupt) onInterrupt();
+          throw error;
+        }
+      },
     });
     globals = installGlobals({
       realm,

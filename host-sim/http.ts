@@ -16,6 +16,11 @@ export interface HttpOptions {
    * what it throws goes through `write`. Without it `write` throws an Error "OUT OF MEMORY".
    */
   outOfMemory?: () => void;
+  /**
+   * Runs one call of a `data` listener with `stackBytes` of the interpreter's stack in use already, and calls
+   * `onInterrupt` before it throws what no board code can catch. Without it the stack has no limit.
+   */
+  callData?: (fn: () => void, stackBytes: number, onInterrupt: () => void) => void;
 }
 
 /** What `http.request` takes, or a URL. `method` is sent as it is; without `port`: 80, for "https:" 443. */
@@ -63,6 +68,8 @@ export interface Http {
 const PIECE_BYTES = 536;
 /** Unsent text of one request: of 4,000 variables an agent leaves enough for 12 kB at once, not for 14 kB. */
 const MAX_UNSENT_BYTES = 13 * 1024;
+/** What each chunk of one read has on the stack while the chunks after it are handed on: measured on a 32-bit build. */
+const CHUNK_STACK_BYTES = 100;
 /** What a response without `data` listener holds back. */
 const MAX_UNREAD_BYTES = 512;
 /** How often a request that waits for the link looks at it, in ms. */
@@ -86,7 +93,9 @@ const ERRNO_OFFLINE = 118;
  * Espruino's `http` client on Node's. What a board does and this keeps: `Connection: close`; no Content-Length of its
  * own; connecting at the first `write` or `end`; sending and receiving in pieces of at most 536 bytes; a response
  * without Content-Length and chunked coding is over after its first data; a connection cut after the headers looks like
- * an end; no certificate is ever checked and the TLS server name is always the same.
+ * an end; no certificate is ever checked and the TLS server name is always the same; the chunks of one read are handed on
+ * with nothing in between, each with a little more of the stack in use. (Where a read ends inside a chunk, a board hands
+ * the chunk on in two; here it stays whole up to 536 bytes.)
  *
  * Known difference: a board waits inside the first `write` or `end` until it knows that it cannot connect and throws an
  * InternalError ("Unable to create socket", "Unable to locate host"); no event follows. Node knows later, after that
@@ -98,6 +107,7 @@ export function createHttp(options: HttpOptions): Http {
   const { clock } = options;
   const online = options.online ?? (() => true);
   const print = options.print ?? (() => {});
+  const callData = options.callData ?? ((fn) => fn());
   const open = new Set<{ destroy(): void }>();
   let isClosed = false;
 
@@ -309,12 +319,19 @@ export function createHttp(options: HttpOptions): Http {
           httpVersion: head.httpVersion,
           headers,
         },
-        deliver,
+        (fn) => {
+          const level = levelNow;
+          deliver(level === undefined ? fn : () => callListener(fn, level));
+        },
       ) as HttpResponse;
-      const isFramed =
-        hasHeader(headers, "content-length") !== undefined ||
-        /^chunked$/i.test(hasHeader(headers, "transfer-encoding") ?? "");
-      const pieces: Buffer[] = [];
+      const isChunked = /^chunked$/i.test(hasHeader(headers, "transfer-encoding") ?? "");
+      const isFramed = isChunked || hasHeader(headers, "content-length") !== undefined;
+      /** `level`: how many chunks of the same read come before. */
+      const pieces: { bytes: Buffer; level: number }[] = [];
+      let lastLevel = 0;
+      let readLeft = 0;
+      /** Level of the data that is being handed on. */
+      let levelNow: number | undefined;
       let hasListener = false;
       let isFlowing = false;
       let isCutShort = false;
@@ -342,13 +359,28 @@ export function createHttp(options: HttpOptions): Http {
         else whenOnline(step);
       }
 
-      /** One piece, or the end. What nobody listens to is kept for a later listener, who then has missed the end. */
+      /** A board hands on each further chunk of a read from inside of what handed on the one before. */
+      function callListener(fn: () => void, level: number): void {
+        if (!hasListener) return;
+        callData(fn, level * CHUNK_STACK_BYTES, () => {
+          print("ERROR: Error processing Serial data handler - removing it.");
+          res.removeAllListeners("data");
+          hasListener = false;
+        });
+      }
+
+      /** One read, or the end. What nobody listens to is kept for a later listener, who then has missed the end. */
       function step(): void {
         isFlowing = false;
-        const piece = pieces[0];
-        if (piece && hasListener) {
-          pieces.shift();
-          res.emit("data", piece.toString("latin1"));
+        // What comes from now on is in another read.
+        readLeft = 0;
+        if (pieces.length > 0 && hasListener) {
+          do {
+            const { bytes, level } = pieces.shift()!;
+            levelNow = level;
+            res.emit("data", bytes.toString("latin1"));
+          } while (pieces.length > 0 && pieces[0].level > 0);
+          levelNow = undefined;
           if (!isFramed) {
             pieces.length = 0;
             isCutShort = true;
@@ -356,7 +388,7 @@ export function createHttp(options: HttpOptions): Http {
           }
           return flow();
         }
-        const held = pieces.reduce((sum, { length }) => sum + length, 0);
+        const held = pieces.reduce((sum, { bytes }) => sum + bytes.length, 0);
         if (isComplete !== undefined && held <= MAX_UNREAD_BYTES) end();
       }
 
@@ -374,7 +406,15 @@ export function createHttp(options: HttpOptions): Http {
 
       return {
         receive(data: Buffer): void {
-          for (let at = 0; at < data.length; at += PIECE_BYTES) pieces.push(data.subarray(at, at + PIECE_BYTES));
+          for (let at = 0; at < data.length; at += PIECE_BYTES) {
+            const bytes = data.subarray(at, at + PIECE_BYTES);
+            // Its length in hexadecimal and two line ends go with a chunk.
+            const size = isChunked ? bytes.length + bytes.length.toString(16).length + 4 : PIECE_BYTES;
+            const isInRead = size <= readLeft;
+            lastLevel = isInRead ? lastLevel + 1 : 0;
+            readLeft = (isInRead ? readLeft : PIECE_BYTES) - size;
+            pieces.push({ bytes, level: lastLevel });
+          }
           flow();
         },
         complete(isWhole: boolean): void {

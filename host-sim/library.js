@@ -23,7 +23,6 @@
   const nativeParseInt = parseInt;
   const NativeDate = Date;
   const fromCharCode = String.fromCharCode;
-  const nativeReplaceAll = String.prototype.replaceAll;
   const NativeBigInt = BigInt;
   const nativeNumberToString = Number.prototype.toString;
   const ownNames = Object.getOwnPropertyNames;
@@ -114,7 +113,7 @@
       (match = /^(\S+) is not defined$/.exec(message)) ||
       (match = /^Cannot access '(.*)' before initialization$/.exec(message))
     )
-      return makeError("ReferenceError", `"${match[1].replace(/ρ.*$/, "")}" is not defined`, stack);
+      return makeError("ReferenceError", `"${match[1].split("ρ")[0]}" is not defined`, stack);
     if (
       (match = /^Cannot (?:read|set) properties of (null|undefined) \((?:reading|setting) '([\s\S]*)'\)$/.exec(message))
     ) {
@@ -1098,7 +1097,7 @@
   const keep = (object, names) => {
     for (const name of ownNames(object)) if (!names.includes(name)) delete object[name];
   };
-  const nativeString = { slice: S.slice, indexOf: S.indexOf, split: S.split };
+  const nativeIndexOf = S.indexOf;
   keep(
     S,
     (
@@ -1125,9 +1124,32 @@
     method(S, name, function (count, text) {
       if (count > host.memoryBytes) throw host.interrupt("memory");
       if (name === "repeat" && toInteger(count) < 0) throw makeError("Error", "Invalid count value");
-      return native.call(str(this), count > 0 ? count : 0, text === undefined ? undefined : str(text));
+      const padding = text === undefined ? undefined : str(text);
+      // The interpreter pads with nothing until the text is long enough.
+      if (name !== "repeat" && padding === "" && count > str(this).length) throw host.interrupt("steps");
+      return native.call(str(this), count > 0 ? count : 0, padding);
     });
   }
+  /**
+   * `jswrap_string_indexOf`: the comparison ends with the text, so that its last characters match where `wanted` begins
+   * with them; and `from` is limited to one after the last place where `wanted` fits.
+   */
+  const indexOf = (text, wanted, from) => {
+    if (wanted.length > text.length) return -1;
+    const end = text.length - wanted.length + 1;
+    const start = from < 0 ? 0 : from > end ? end : from;
+    if (start >= text.length) return -1;
+    const index = nativeIndexOf.call(text, wanted, start);
+    if (index >= 0) return index;
+    for (let i = start > end ? start : end; i < text.length; i++) if (wanted.startsWith(text.slice(i))) return i;
+    return -1;
+  };
+  method(S, "indexOf", function (wanted, from) {
+    return indexOf(str(this), str(wanted), isNumeric(from) ? toInteger(from) : 0);
+  });
+  method(S, "includes", function (wanted, from) {
+    return indexOf(str(this), str(wanted), isNumeric(from) ? toInteger(from) : 0) >= 0;
+  });
   method(S, "concat", function () {
     let out = str(this);
     for (let i = 0; i < arguments.length; i++) out += str(arguments[i]);
@@ -1150,7 +1172,7 @@
       return all;
     }
     const wanted = str(pattern);
-    const index = text.indexOf(wanted);
+    const index = indexOf(text, wanted, 0);
     if (index < 0) return null;
     const result = [wanted];
     result.index = index;
@@ -1161,9 +1183,16 @@
     if (!isRegExp(pattern)) {
       const wanted = str(pattern);
       const by = str(replacement);
-      if (all) return nativeReplaceAll.call(text, wanted, () => by);
-      const index = text.indexOf(wanted);
-      return index < 0 ? text : text.slice(0, index) + by + text.slice(index + wanted.length);
+      let result = text;
+      let index = indexOf(result, wanted, 0);
+      while (index >= 0) {
+        result = fitting(result.slice(0, index) + by + result.slice(index + wanted.length));
+        if (!all) return result;
+        // Two texts of which one ends as the other begins are found again and again.
+        step();
+        index = indexOf(result, wanted, index + by.length);
+      }
+      return result;
     }
     const global = all || hasFlag(pattern, "g");
     let out = "";
@@ -1207,13 +1236,25 @@
   method(S, "replaceAll", function (pattern, replacement) {
     return replace(str(this), pattern, replacement, true);
   });
+  /** Each place counts, also inside the separator before: what would be a part of negative length is all the rest. */
+  const splitText = (text, by) => {
+    const parts = [];
+    let last = 0;
+    for (let i = nativeIndexOf.call(text, by); i >= 0; i = nativeIndexOf.call(text, by, i + 1)) {
+      parts.push(i < last ? text.slice(last) : text.slice(last, i));
+      last = i + by.length;
+    }
+    parts.push(text.slice(last));
+    return parts;
+  };
   method(S, "split", function (separator) {
     const text = str(this);
     if (separator === undefined) return [text];
     if (!isRegExp(separator)) {
       const by = str(separator);
       // The loop of the interpreter ends before its first turn there.
-      return by.length > text.length + 1 ? [] : nativeString.split.call(text, by);
+      if (by.length > text.length + 1) return [];
+      return by === "" ? [...text] : splitText(text, by);
     }
     const parts = [];
     let last = 0;
@@ -1784,6 +1825,7 @@
     }
     return value;
   };
+  const nullObject = { toString: () => "null", valueOf: () => null, hasOwnProperty: () => false };
   const helpers = {
     in: enterStack,
     out: leaveStack,
@@ -1824,6 +1866,17 @@
       return host.isPin(number) ? number : toNumber(number);
     },
     assign: (operation, object, key, value) => (object[key] = operation(object[key], value)),
+    /** What `x++` gives: the number x was. `++x` adds to what x is, which of a text makes a longer one. */
+    old: toNumber,
+    postfix(operation, object, key) {
+      const old = toNumber(object[key]);
+      object[key] = operation(old, 1);
+      return old;
+    },
+    id: (value) => value,
+    u: 0,
+    /** null has the methods of every object. */
+    boxed: (value) => (value === null ? nullObject : value),
     str,
     caught,
     regexp: (source, flags) => {
@@ -1859,8 +1912,11 @@
       return typeof value === "string" || isArray(value) || isView(value) ? value : Object.values(value);
     },
     declare(name) {
-      if (!hasOwn(G, name)) G[name] = undefined;
+      helpers.name(name);
       return G[name];
+    },
+    name(name) {
+      if (!hasOwn(G, name)) G[name] = undefined;
     },
     constant(name, value) {
       define(G, name, {
@@ -1926,6 +1982,7 @@
       stackUsed = 0;
       stepsLeft = host.maxSteps;
     },
+    useStack: enterStack,
     stackPeak: () => stackPeak,
     NativeDate,
     arrayBuffer: (text) => bytesOf(text).buffer,

@@ -58,6 +58,8 @@ export interface Library {
   NativeDate: DateConstructor;
   /** Nothing of the program runs: its stack is empty, and it has not looped yet. */
   resetStack(): void;
+  /** So many bytes of the stack are in use until the next event. */
+  useStack(bytes: number): void;
   stackPeak(): number;
 }
 

@@ -99,7 +99,25 @@ const cutToByte = (text: string): string =>
   // biome-ignore lint: a loop over characters is what it is
   text.replace(/[^\x00-\xff]/g, (char) => String.fromCharCode(char.charCodeAt(0) & 0xff));
 
+/** Methods that null has too, when they are called. */
+const NULL_METHODS = new Set(["toString", "valueOf", "hasOwnProperty"]);
+
 const hasWideChar = (text: string): boolean => /[^\x00-\xff]/.test(text);
+
+/**
+ * Whether a statement as the body of `do` leaves the semicolon that must stand before `while`: `if`, an empty statement
+ * and a body in braces have none to leave.
+ */
+const endsBeforeSemicolon = (body: any, source: string, isOutermost = true): boolean => {
+  if (body.type === "BlockStatement") return isOutermost;
+  if (body.type === "IfStatement")
+    return (
+      !!body.alternate &&
+      (body.alternate.type === "EmptyStatement" || endsBeforeSemicolon(body.alternate, source, false))
+    );
+  if (LOOPS.has(body.type) && body.type !== "DoWhileStatement") return endsBeforeSemicolon(body.body, source, false);
+  return !/^(Empty|Try|Switch)Statement$/.test(body.type) && source[body.end - 1] === ";";
+};
 
 /** Constructs Espruino has no grammar for, with what it says where they are executed. */
 const refusal = (node: any, parent: any, source: string): { type: string; message: string } | undefined => {
@@ -178,6 +196,8 @@ const refusal = (node: any, parent: any, source: string): { type: string; messag
     case "PropertyDefinition":
       if (node.computed) return syntax("Got '[' expected '}'");
       return node.key.type === "Literal" ? syntax(`Got String:'${node.key.value}' expected '}'`) : undefined;
+    case "DoWhileStatement":
+      return endsBeforeSemicolon(node.body, source) ? undefined : syntax("Got while expected ';'");
     case "SwitchStatement": {
       const position = node.cases.findIndex((item: any) => item.test === null);
       return position >= 0 && position < node.cases.length - 1 ? syntax("CASE after DEFAULT unsupported") : undefined;
@@ -572,11 +592,8 @@ export const transform = (source: string, options: TransformOptions): Transforme
         visit(item.init, item, context);
         after(item.end, ")");
       } else {
-        // The variable exists while its initialiser runs.
-        if (
-          references.some((r) => r.node.name === item.id.name && r.node.start > item.id.start && r.node.end <= item.end)
-        )
-          before(item.id.start, `ε.declare(${name}),`);
+        // The variable exists while its initialiser runs, and after that has thrown.
+        if (item.init.type !== "Literal" && !isFunctionNode(item.init)) before(item.id.start, `ε.name(${name}),`);
         visit(item.init, item, context);
       }
     }
@@ -852,6 +869,9 @@ export const transform = (source: string, options: TransformOptions): Transforme
       case "AssignmentExpression":
         assignment(node, context);
         return;
+      case "UpdateExpression":
+        step(node, parent, context);
+        return;
       case "MemberExpression":
         if (node.object.type === "Super") {
           update(node.object.start, node.object.end, "ε.superOf(this)");
@@ -871,7 +891,11 @@ export const transform = (source: string, options: TransformOptions): Transforme
             update(source.lastIndexOf(".", node.property.start), node.end, ")");
             return;
           }
+          const isNullMethod =
+            parent.type === "CallExpression" && parent.callee === node && NULL_METHODS.has(node.property.name);
+          if (isNullMethod) before(node.object.start, "ε.boxed((");
           visit(node.object, node, context);
+          if (isNullMethod) after(node.object.end, "))");
           return;
         }
         break;
@@ -938,6 +962,22 @@ export const transform = (source: string, options: TransformOptions): Transforme
     return from + gap.indexOf(operator);
   };
 
+  /** Makes `a.b` to `a,"b"` and `a[b]` to `a,b`, with `tail` in the place of what follows up to `end`. */
+  const memberArguments = (member: any, end: number, tail: string, context: Context): void => {
+    visit(member.object, member, context);
+    if (member.computed) {
+      const open = findOperator(member.object.end, member.property.start, "[");
+      update(open, open + 1, ",");
+      visit(member.property, member, context);
+      update(findOperator(member.property.end, member.end, "]"), end, tail);
+    } else
+      update(
+        source.lastIndexOf(".", member.property.start),
+        end,
+        `,"${member.property.name.slice(0, MAX_IDENTIFIER)}"${tail}`,
+      );
+  };
+
   const assignment = (node: any, context: Context): void => {
     const left = node.left;
     const operator = findOperator(left.end, node.right.start, node.operator);
@@ -951,18 +991,7 @@ export const transform = (source: string, options: TransformOptions): Transforme
         return;
       }
       before(node.start, `ε.assign(ε.${helper},`);
-      visit(left.object, left, context);
-      if (left.computed) {
-        const open = findOperator(left.object.end, left.property.start, "[");
-        update(open, open + 1, ",");
-        visit(left.property, left, context);
-        update(findOperator(left.property.end, left.end, "]"), operatorEnd, ",");
-      } else
-        update(
-          source.lastIndexOf(".", left.property.start),
-          operatorEnd,
-          `,"${left.property.name.slice(0, MAX_IDENTIFIER)}",`,
-        );
+      memberArguments(left, operatorEnd, ",", context);
       visit(node.right, node, context);
       after(node.end, ")");
       return;
@@ -982,6 +1011,32 @@ export const transform = (source: string, options: TransformOptions): Transforme
     }
     visit(left, node, context);
     visit(node.right, node, context);
+  };
+
+  /** `++` and `--`: V8's own where the operand is a number, which is nearly always. */
+  const step = (node: any, parent: any, context: Context): void => {
+    const operand = node.argument;
+    const helper = node.operator === "++" ? "ε.add" : "ε.sub";
+    if (operand.type === "MemberExpression") {
+      before(node.start, node.prefix ? `ε.assign(${helper},` : `ε.postfix(${helper},`);
+      remove(node.start, operand.start);
+      memberArguments(operand, node.end, "", context);
+      after(node.end, node.prefix ? ",1)" : ")");
+      return;
+    }
+    const name = operand.name.slice(0, MAX_IDENTIFIER);
+    const isUnused =
+      (parent.type === "ExpressionStatement" && parent !== lastStatement) ||
+      (parent.type === "ForStatement" && parent.update === node);
+    const open = isUnused ? " " : "ε.id(";
+    const close = isUnused ? "" : ")";
+    const other = node.prefix
+      ? `${name}=${helper}(${name},1)`
+      : isUnused
+        ? `${name}=${helper}(ε.old(${name}),1)`
+        : `(ε.u=ε.old(${name}),${name}=${helper}(ε.u,1),ε.u)`;
+    before(node.start, `${open}typeof ${name}==="number"?`);
+    after(node.end, `:${other}${close}`);
   };
 
   const lastStatement = options.wantsValue

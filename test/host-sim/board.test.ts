@@ -1,5 +1,5 @@
 import http from "node:http";
-import type { AddressInfo } from "node:net";
+import net, { type AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { type Board, type BoardOptions, createBoard } from "../../host-sim/board";
 import { createManualClock, realClock } from "../../host-sim/clock";
@@ -265,6 +265,36 @@ describe("http", () => {
     const text = take();
     expect(text).toContain("string text/plain");
     expect(text).toContain('Uncaught ReferenceError: "nofn" is not defined');
+  });
+});
+
+describe("chunks of one read", () => {
+  it("leave a deep handler less and less of the stack", async () => {
+    const server = net.createServer((socket) =>
+      socket.once("data", () =>
+        socket.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${"1\r\nx\r\n".repeat(60)}0\r\n\r\n`),
+      ),
+    );
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    const { board, take } = makeBoard({ clock: realClock() });
+    board.evaluate("var count=0;function f(n){return n?1+f(n-1):0}");
+    const ask = (depth: number) => {
+      const ended = new Promise<void>((done) => {
+        board.onEvent("done", () => done());
+      });
+      board.evaluate(`count=0;require("http").get("http://127.0.0.1:${(server.address() as AddressInfo).port}/",
+        function(r){r.on("data",function(){count++;f(${depth})});r.on("close",function(){E.emit("done")})})`);
+      return ended;
+    };
+    await ask(10);
+    expect(board.evaluate("count")).toBe(60);
+    expect(take()).not.toContain("Too much recursion");
+    await ask(20);
+    server.close();
+    // The interpreter came as far as the 42nd.
+    expect(board.evaluate("count")).toBeGreaterThan(30);
+    expect(board.evaluate("count")).toBeLessThan(50);
+    expect(take()).toMatch(/ERROR: Error processing Serial data handler - removing it\.\s+Uncaught Error: Too much recursion/);
   });
 });
 

@@ -435,6 +435,43 @@ describe("against a socket", () => {
     expect((await finished()).at(-1)).toEqual(["error", { code: -15, message: "no response" }]);
   });
 
+  it("hands on the chunks of one read together, each with more of the stack in use", async () => {
+    const levels: number[] = [];
+    const CHUNKED = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    answer = (socket) => socket.end(`${CHUNKED}${"1\r\nx\r\n".repeat(100)}64\r\n${"y".repeat(100)}\r\n0\r\n\r\n`);
+    const { start } = setUp({
+      callData(fn, stackBytes) {
+        levels.push(stackBytes);
+        fn();
+      },
+    });
+    const { req, finished, body } = start(at);
+    req.end();
+    await finished();
+    expect(body()).toBe("x".repeat(100) + "y".repeat(100));
+    // 536 bytes hold 89 chunks of 6 bytes; the rest of the text is in a second read.
+    const upTo = (count: number) => Array.from({ length: count }, (_, i) => i * 100);
+    expect(levels).toEqual([...upTo(89), ...upTo(12)]);
+  });
+
+  it("removes a data listener that was interrupted", async () => {
+    const calls: number[] = [];
+    answer = (socket) =>
+      socket.end(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n${"1\r\nx\r\n".repeat(5)}0\r\n\r\n`);
+    const { start, lines } = setUp({
+      callData(fn, stackBytes, onInterrupt) {
+        calls.push(stackBytes);
+        if (stackBytes === 200) onInterrupt();
+        else fn();
+      },
+    });
+    const { req, finished } = start(at);
+    req.end();
+    expect(await finished()).toEqual(["response", ["data", "x"], ["data", "x"], "end", ["close", false]]);
+    expect(calls).toEqual([0, 100, 200]);
+    expect(lines).toEqual(["ERROR: Error processing Serial data handler - removing it."]);
+  });
+
   it("refused and unknown hosts: the board's console line, and an error with the board's words", async () => {
     const free = net.createServer();
     await new Promise<void>((resolve) => free.listen(0, "127.0.0.1", resolve));

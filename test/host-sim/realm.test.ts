@@ -156,6 +156,39 @@ describe("language", () => {
     expect(evaluate(code)).toBe("xab12cdstringt1objectundefinedtrue");
   });
 
+  it.each([
+    "do if(x)x=0;while(x)",
+    "do if(x)x=0;else if(x)x=1;while(x)",
+    "do if(x){x=0}else{x=0}while(x)",
+    "do;while(x)",
+    "do while(x);while(x)",
+    "do for(;x;){}while(x)",
+    "do try{x=0}catch(e){}while(x)",
+    "do x=0\nwhile(x)",
+  ])("misses a semicolon before while in %s", (code) => {
+    const { run } = makeRealm();
+    run(`var x=0;function f(){${code};return 1}`);
+    expect(() => run("f()")).toThrow(expect.objectContaining({ message: "Got while expected ';'" }));
+  });
+
+  it.each([
+    "do{if(x)x=0}while(x)",
+    "do x=0;while(x)",
+    "do if(x)x=1;else x=0;while(x)",
+    "do if(x)x=1;else;while(x)",
+    "do for(;x;)x=0;while(x)",
+    "do do x=0;while(x);while(x)",
+    "do break;while(x)",
+  ])("runs %s", (code) => {
+    expect(evaluate(`var x=0;function f(){${code};return 1}f()`)).toBe(1);
+  });
+
+  it("has a variable whose initialiser threw", () => {
+    const { run } = makeRealm();
+    expect(() => run("var a=1,b=null.x")).toThrow();
+    expect(run("typeof b+a+b")).toBe("undefined1undefined");
+  });
+
   it("runs no getter for a member expression that is a statement", () => {
     expect(evaluate("var n=0,o={get x(){n++}};o.x;n")).toBe(0);
   });
@@ -402,6 +435,22 @@ describe("operators on operands of two types", () => {
     expect(evaluate('var o={n:6},k="n";o[k]>>=1;o.n*=5;o.n')).toBe(15);
   });
 
+  it("takes the number a text is for x++, and adds to the text for ++x", () => {
+    expect(list('(function(){var x="5",y=x++;return [x,y].join()})(),(function(){var x="5",y=++x;return x+y})()')).toEqual(
+      ["6,5", "5151"],
+    );
+    expect(evaluate('var x="1 ";x++;x')).toBeNaN();
+    expect(evaluate('var x="0x10";x--;x')).toBe(15);
+    expect(evaluate("var x=new Date(5);x++;x")).toBeNaN();
+    expect(evaluate("var o={},y=o.a++;isNaN(y)&&isNaN(o.a)")).toBe(true);
+    expect(evaluate('var a=["5"],i=0,y=a[i++]++;[a,i,y].join()')).toBe("6,1,5");
+    expect(evaluate('var a=["5"],i=0;++a[i++];for(;i<3;++i);--(i);[a,i].join()')).toBe("51,2");
+    expect(evaluate("var x=9007199254740992;x++ === x")).toBe(true);
+    expect(evaluate("var n=0\nn++\n;(function(){if(n)n++;else++n;return n++})()+n")).toBe(5);
+    expect(failure("const k=1;k++").message).toBe("Assignment to a constant");
+    expect(failure("nothing++").message).toBe('"nothing" is not defined');
+  });
+
   it("loops over nothing but undefined, functions and what has items", () => {
     expect(evaluate("var n=0;for(var i in undefined)n++;for(i of undefined)n++;for(i of function(){})n++;n")).toBe(0);
     for (const [value, name] of [["null", "null"], ["true", "Number"], ["5", "Number"]])
@@ -409,6 +458,78 @@ describe("operators on operands of two types", () => {
         expect(failure(`for(var i ${word} ${value});`).message).toBe(
           `FOR loop can only iterate over Arrays, Strings or Objects, not ${name}`,
         );
+  });
+
+  it("finds a part of the text where the text ends", () => {
+    expect(list('"hard <".indexOf("</think>"),"think hard <".indexOf("</think>"),"abcdef\\\\".indexOf("\\\\u")')).toEqual([
+      -1,
+      11,
+      6,
+    ]);
+    expect(list('"abc<".indexOf("<t",4),"abc".indexOf("c",5),"abc".indexOf("",5),"".indexOf(""),"abcabc".indexOf("a","2")')).toEqual(
+      [3, -1, -1, -1, 0],
+    );
+    expect(list('"abc".includes("cx"),"abc".includes("c",99),"abc".includes("bx"),"ab".match("bc")[0],"x".match("yy")')).toEqual([
+      true,
+      false,
+      false,
+      "bc",
+      null,
+    ]);
+    expect(list('"abc".lastIndexOf("cx"),"abc<".startsWith("<t",3),"abc".endsWith("cx")')).toEqual([-1, false, false]);
+  });
+
+  it("replaces a part of the text where the text ends, in the text as it is by then", () => {
+    expect(list('"abc".replace("cx","Z"),"abX".replaceAll("Xy","Z"),"aab".replaceAll("ab",""),"xaa".replaceAll("ab","b")')).toEqual([
+      "abZ",
+      "abZ",
+      "a",
+      "xab",
+    ]);
+    expect(list('"aaaa".replaceAll("aa","b"),"aaaaa".replaceAll("aa","aab"),"abc".replaceAll("b","$&b")')).toEqual([
+      "bb",
+      "aabaabaab",
+      "a$&bc",
+    ]);
+  });
+
+  it("splits at separators that overlap", () => {
+    expect(list('"abbbbc".split("bb").join(),"aaa".split("aa").join(),"a--b---c".split("--").join("|")')).toEqual([
+      "a,bbc,bc,c",
+      ",a,",
+      "a|b|-c|c",
+    ]);
+    expect(list('"abc".split("cx").join(),"abc".split("").join("-"),"xx".split("x").length')).toEqual(["abc", "a-b-c", 3]);
+  });
+
+  it("tries a pattern that begins with ^ at the start only, with all its alternatives", () => {
+    expect(list('/^a|b/.test("xb"),/b|^a/.test("xb"),/^a|b/.test("b"),/(^a)|b/.test("xb")')).toEqual([
+      false,
+      true,
+      true,
+      false,
+    ]);
+    expect(evaluate('" x ".replace(/^\\s+|\\s+$/g,"")')).toBe("x ");
+  });
+
+  it("knows what a number is in its own way", () => {
+    expect(list('isNaN("1e"),isNaN("e5"),isNaN("1e+"),isNaN("."),isNaN("12px"),isNaN(" ".repeat(64))')).toEqual([
+      false,
+      false,
+      false,
+      true,
+      true,
+      false,
+    ]);
+    expect(failure('isNaN("a".repeat(64))').message).toBe("String too big to convert to number");
+    expect(evaluate('isNaN("a".repeat(63))')).toBe(true);
+  });
+
+  it("gives null the methods of an object", () => {
+    expect(list('null.toString(),null.hasOwnProperty("a"),null.valueOf()')).toEqual(["null", false, null]);
+    expect(list('(1,null).toString(),(0||5).toString(),"a".valueOf()')).toEqual(["null", "5", "a"]);
+    expect(failure("var n;n.toString()").message).toBe("Can't read property 'toString' of undefined");
+    expect(failure("null.length").message).toBe("Can't read property 'length' of null");
   });
 
   it("splits nothing off a text that is shorter than the separator by two", () => {
@@ -443,19 +564,21 @@ describe("a loop without end", () => {
     const realm = createRealm({ onUncaught: (_error, text) => uncaught.push(text), maxSteps: 1000 });
     for (const code of [
       "while(1);",
+      '"ab".padStart(4,"")',
+      '"aaaa".replaceAll("aa","a")',
       "for(;;){}",
       "for(;;)try{1}catch(e){}",
       "do n=1;while(true)",
       "(function(){for(var i=0;i>=0;i++)if(i<0)break})()",
     ])
       realm.enter(() => void realm.evaluate(code));
-    expect(uncaught).toEqual(Array(5).fill("Execution Interrupted\n"));
+    expect(uncaught).toEqual(Array(7).fill("Execution Interrupted\n"));
     let sum: unknown;
     for (let i = 0; i < 3; i++)
       realm.enter(() => {
         sum = realm.evaluate("var s=0;for(var i=0;i<900;i++)s+=i;s");
       });
     expect(sum).toBe(404550);
-    expect(uncaught).toHaveLength(5);
+    expect(uncaught).toHaveLength(7);
   });
 });

@@ -81,6 +81,8 @@ function faultyServer(): FaultyServer {
       if (one.kind === "abort") board!.type("abort()\n");
       else if (one.kind === "ctrlC") board!.type("\x03");
       else board!.type('require("Wifi").disconnect()\n');
+      // An interpreter reads what was typed a little later: let it happen here, or further on.
+      if (driver.name === "espruino" && one.at % 2) await board!.advance(100);
     };
     if (one.at < 0) return held(act, raw([bytes]));
     // The rest comes however the board likes it: late bytes.
@@ -154,6 +156,7 @@ async function strikeAt(
   { board, model, server }: { board: TestBoard; model: ScriptedModel; server: FaultyServer },
 ): Promise<void> {
   const inChat = one.kind === "ctrlC";
+  const isStopped = inChat || one.kind === "abort";
   if (inChat) await board.enterChat();
   server.next(one, board);
   const events = await runOf(board, inChat, PROMPT);
@@ -180,6 +183,7 @@ async function strikeAt(
     await board.expectOutput(/\n>+$/);
   }
   if (seesSockets) await board.waitUntil(() => model.openAnswers() === 0);
+  if (isStopped) forgetCutRequests(model);
   expect(await board.runLine("status")).toContain("idle");
   await board.runLine("clear_history");
 }
@@ -191,7 +195,13 @@ const seesSockets = driver.name === "espruino";
 /** What stays on an interpreter of the built-in functions that are used for the first time when something fails. */
 const FIRST_USE_VARIABLES = 60;
 
-const quick = { retries: 1, retryBudgetMs: 3000, idleTimeoutMs: 700 };
+/** What a server sees of a request that the board has given up in the middle: that is no fault of the board's. */
+function forgetCutRequests({ problems }: ScriptedModel): void {
+  const isCut = /^server: (aborted|the request is malformed: (Parse Error at ""|write EPIPE|read ECONNRESET).*)$/;
+  problems.splice(0, problems.length, ...problems.filter((problem) => !isCut.test(problem)));
+}
+
+const quick = { retries: 1, retryBudgetMs: 3000, idleTimeoutMs: driver.name === "sim" ? 700 : 1500 };
 const trouble = { allow: /ERROR: Connect failed|Uncaught InternalError: Unable to/ };
 
 describe("a fault at any point of a run of two tools", () => {
@@ -214,7 +224,7 @@ describe("a fault at any point of a run of two tools", () => {
   );
 
   const server = faultyServer();
-  const times = driver.name === "sim" ? 120 : 10;
+  const times = driver.name === "sim" ? 120 : 4;
   const soak = { ...trouble, settings: quick, turns: server.turns, timeoutMs: 240_000 };
   scenario("again and again on one board: memory and timers are where they were", soak, async ({ board, model }) => {
     const usage = async (): Promise<number> => (await board.memory()).usage;
@@ -284,6 +294,7 @@ describe("a fault at any point of a run of two tools", () => {
         }
         await board.runLine("left=-1");
         if (seesSockets) await board.waitUntil(() => model.openAnswers() === 0);
+        forgetCutRequests(model);
         const next = await board.ask(NEXT);
         expect(next.slice(1)).toEqual([
           { type: "textDelta", text: "fine" },
@@ -419,6 +430,9 @@ const badInputs: Record<string, BadInput> = {
     check: refused(/./),
   },
   "arguments nested 200 deep": { turn: calling("add", `{"a":1,"b":2,"c":${deep(200)}}`) },
+  // Short enough for maxToolArgLen, too deep for an interpreter's JSON.stringify, which then writes " ... ".
+  "arguments nested 120 deep": { turn: calling("add", `{"a":1,"b":2,"c":${deep(120)}}`) },
+  "arguments nested 30 deep": { turn: calling("add", `{"a":1,"b":2,"c":${deep(30)}}`) },
   "arguments nested 200 deep and nothing else": { turn: calling("add", deep(200)), check: refused(/./) },
   "arguments of 200 lists in each other": { turn: calling("add", `{"a":1,"b":${deepList(200)}}`), check: refused(/./) },
   "arguments nested 200 deep and cut": { turn: calling("add", deep(200).slice(0, -7)), check: refused(/./) },
