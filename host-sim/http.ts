@@ -93,9 +93,9 @@ const ERRNO_OFFLINE = 118;
  * Espruino's `http` client on Node's. What a board does and this keeps: `Connection: close`; no Content-Length of its
  * own; connecting at the first `write` or `end`; sending and receiving in pieces of at most 536 bytes; a response
  * without Content-Length and chunked coding is over after its first data; a connection cut after the headers looks like
- * an end; no certificate is ever checked and the TLS server name is always the same; the chunks of one read are handed on
- * with nothing in between, each with a little more of the stack in use. (Where a read ends inside a chunk, a board hands
- * the chunk on in two; here it stays whole up to 536 bytes.)
+ * an end; no certificate is ever checked and the TLS server name is always the same; the chunks of one read are handed
+ * on with nothing in between, each with a little more of the stack in use. (Where a read ends inside a chunk, a board
+ * hands the chunk on in two; here it stays whole up to 536 bytes.)
  *
  * Known difference: a board waits inside the first `write` or `end` until it knows that it cannot connect and throws an
  * InternalError ("Unable to create socket", "Unable to locate host"); no event follows. Node knows later, after that

@@ -44,7 +44,7 @@ const RULES: [message: string, refused: string, allowed: string][] = [
   ],
   ["a `case` has no scope", "switch (1) { case 1: const a = 1; p(a) }", "switch (1) { case 1: { const a = 1; p(a) } }"],
   ["`do` and its statement", "var i = 1; do if (i) p(i); while (i--)", "var i = 1; do p(i); while (i--)"],
-  ["`do` and its statement", "var i = 1; do while (i) i--; while (i) do; while (i)", "var i; do while (i) i--; while (i)"],
+  ["`do` and its statement", "do; while (0)", "var i; do while (i) i--; while (i)"],
   ["`do` and its statement", "do try { p(1) } catch (e) {} while (0)", "do { try { p(1) } catch (e) {} } while (0)"],
   ["`do` and its statement", "do p(1)\nwhile (0)", "do if (p) p(1); else p(2); while (0)"],
   ["array holes", "p(() => [1, , 2])", "p(() => [1, undefined, 2])"],
