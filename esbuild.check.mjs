@@ -3,10 +3,15 @@
  * parses and misreads, and what its library lacks. It looks at the syntax tree only, so it sees what is statically
  * visible; values (a long `apply`, a text handed to `JSON.parse`) are the tests' business. Every rule was run on the
  * interpreter; the reason stands in the rule's hint.
+ *
+ * Before it, the source check (`checkTypeScript`) refuses the syntax that esbuild would refuse under another name, or
+ * would lower with helpers that the board does not run: only the source still shows what was written, and where.
  */
 import { originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 import * as acorn from "acorn";
+import { builtinModules } from "node:module";
 import path from "node:path";
+import ts from "typescript";
 
 /**
  * One refusal. `line` and `column` count from 1 and belong to `file`: the TypeScript file where a source map leads
@@ -100,6 +105,32 @@ const METHOD_HINTS = {
   trimEnd: "use trim, or a loop",
 };
 
+/** Modules built into Espruino on an ESP32. Any other name is a file of the Storage, which a person may have put there. */
+const MODULES = words(`
+  ESP32 Flash NetworkJS Storage TelnetServer Wifi crypto dgram fs heatshrink http neopixel net timer tls`);
+
+const MODULE_HINTS = {
+  buffer: "use a string of bytes, or Uint8Array",
+  fs: "use require(\"Storage\")",
+  https: "use require(\"http\"), with an https: address",
+  process: "use the global process",
+  timers: "use setTimeout and setInterval",
+  url: "use the global url.parse",
+};
+
+/**
+ * What is wrong with a module's name: Node has it built in and the board has not.
+ * @param {string} name as in `require(name)`
+ * @returns {{ message: string, hint: string } | undefined}
+ */
+function missingModule(name) {
+  const plain = name.replace(/^node:/, "");
+  if (MODULES.has(name) || (plain === name && !builtinModules.includes(name))) return undefined;
+  const known = MODULES.has(plain) ? `use require(${JSON.stringify(plain)})` : undefined;
+  const hint = known ?? MODULE_HINTS[plain] ?? `it has ${[...MODULES].join(", ")}`;
+  return { message: `the board has no module \`${name}\``, hint };
+}
+
 /** Reserved words of Espruino's lexer that are ordinary names elsewhere. */
 const RESERVED_NAMES = words("of static let");
 /** Words that Espruino's lexer reads as a token of their own, so that they cannot name a class member or a getter. */
@@ -155,6 +186,153 @@ export function checkSource(code, options = {}) {
     const source = path.posix.join(path.posix.dirname(file), origin.source);
     return { message, hint, file: source, line: origin.line, column: origin.column + 1 };
   });
+}
+
+// ---- the sources, before esbuild
+
+/** What a node of a source is refused for: message and hint. @returns {[string, string] | undefined} */
+function refusedSyntax(node) {
+  const { parent } = node;
+  switch (node.kind) {
+    case ts.SyntaxKind.SpreadAssignment:
+      if (isAssigned(parent)) return undefined;
+      return ["spread in an object is not parsed", "use Object.assign({}, a, { b: 1 })"];
+    case ts.SyntaxKind.SpreadElement:
+      if (isAssigned(parent)) return undefined;
+      if (ts.isArrayLiteralExpression(parent)) return ["spread in an array is not parsed", "use a.concat(b)"];
+      return ["spread in a call is not parsed", "use f.apply(null, list), or name each argument"];
+    case ts.SyntaxKind.Parameter:
+      if (node.dotDotDotToken) return ["rest parameters are not parsed", "use arguments in a function, or take an array"];
+      if (node.initializer) {
+        return ["default parameters are not parsed", "set the default in the body: if (a === undefined) a = 1"];
+      }
+      return undefined;
+    case ts.SyntaxKind.ObjectBindingPattern:
+      return ["destructuring is not parsed", "read each property: const a = x.a"];
+    case ts.SyntaxKind.ArrayBindingPattern:
+      return ["destructuring is not parsed", "read each element: const a = x[0]"];
+    case ts.SyntaxKind.ObjectLiteralExpression:
+      return isAssigned(node) ? ["destructuring is not parsed", "assign each property: a = x.a"] : undefined;
+    case ts.SyntaxKind.ArrayLiteralExpression:
+      return isAssigned(node) ? ["destructuring is not parsed", "assign each element: a = x[0]"] : undefined;
+    case ts.SyntaxKind.AwaitExpression:
+      return ["`await` is not parsed", "use then"];
+    case ts.SyntaxKind.ForOfStatement:
+      return node.awaitModifier ? ["`for await` is not parsed", "use then"] : undefined;
+    case ts.SyntaxKind.PrivateIdentifier:
+      return parent.name === node && ts.isClassElement(parent)
+        ? ["#private names are not parsed", "use a name without #, or a closure"]
+        : undefined;
+    case ts.SyntaxKind.ClassStaticBlockDeclaration:
+      return ["static blocks are not parsed", "assign after the class"];
+    case ts.SyntaxKind.AccessorKeyword:
+      return ["`accessor` fields are not parsed", "write get and set"];
+    case ts.SyntaxKind.Decorator:
+      return ["decorators are not parsed", "call the function on the class"];
+    case ts.SyntaxKind.VariableDeclarationList:
+      return (node.flags & ts.NodeFlags.Using) === ts.NodeFlags.Using ||
+        (node.flags & ts.NodeFlags.AwaitUsing) === ts.NodeFlags.AwaitUsing
+        ? ["`using` is not parsed", "use const, and close it in finally"]
+        : undefined;
+    case ts.SyntaxKind.BigIntLiteral:
+      return ["BigInt is not parsed", "use a number"];
+    case ts.SyntaxKind.MetaProperty:
+      return ["`new.target` and `import.meta` are not parsed", "leave it out"];
+    case ts.SyntaxKind.CallExpression: {
+      if (node.expression.kind === ts.SyntaxKind.ImportKeyword) return ["`import()` is not parsed", "use require"];
+      const isRequire = ts.isIdentifier(node.expression) && node.expression.text === "require";
+      const missing = isRequire && node.arguments[0] && ts.isStringLiteralLike(node.arguments[0])
+        ? missingModule(node.arguments[0].text)
+        : undefined;
+      return missing && [missing.message, missing.hint];
+    }
+    case ts.SyntaxKind.ImportDeclaration: {
+      const name = node.moduleSpecifier.text;
+      if (MODULES.has(name)) {
+        return [`\`${name}\` is a module of the board, not a file of the bundle`, `use require("${name}")`];
+      }
+      const missing = missingModule(name);
+      return missing && [missing.message, missing.hint];
+    }
+    default:
+      return undefined;
+  }
+}
+
+/** Is this literal the pattern of a destructuring assignment, or a part of one? */
+function isAssigned(node) {
+  const { parent } = node;
+  if (!ts.isObjectLiteralExpression(node) && !ts.isArrayLiteralExpression(node)) return false;
+  if (ts.isBinaryExpression(parent)) {
+    return parent.left === node && parent.operatorToken.kind === ts.SyntaxKind.EqualsToken;
+  }
+  if (ts.isForOfStatement(parent) || ts.isForInStatement(parent)) return parent.initializer === node;
+  if (ts.isPropertyAssignment(parent) || ts.isSpreadElement(parent)) return isAssigned(parent.parent);
+  return ts.isArrayLiteralExpression(parent) && isAssigned(parent);
+}
+
+/** What esbuild takes off: types, and declarations without code. */
+const isErased = (node) =>
+  (ts.isTypeNode(node) && !ts.isExpressionWithTypeArguments(node)) ||
+  ts.isInterfaceDeclaration(node) ||
+  ts.isTypeAliasDeclaration(node) ||
+  (ts.isFunctionLike(node) && !node.body) ||
+  (ts.isImportDeclaration(node) && node.importClause?.isTypeOnly) ||
+  (ts.canHaveModifiers(node) && node.modifiers?.some((m) => m.kind === ts.SyntaxKind.DeclareKeyword));
+
+/**
+ * Checks one source before esbuild sees it. It is silent on what only the finished bundle shows, and on syntax that
+ * esbuild lowers to what the board has (`?.`, `**`, enums, types).
+ * @param {ts.SourceFile} sourceFile with parents
+ * @param {string} file its path as it is printed
+ * @returns {Problem[]} in order of their place; a construct is reported once, without what stands inside its pattern
+ */
+export function checkTypeScript(sourceFile, file) {
+  const problems = [];
+  const report = (node, [message, hint]) => {
+    const { line, character } = sourceFile.getLineAndCharacterOfPosition(node.getStart(sourceFile));
+    problems.push({ message, hint, file, line: line + 1, column: character + 1 });
+  };
+  /** `suspends`: inside a function already refused for being async or a generator, whose await and yield say no more. */
+  const visit = (node, suspends) => {
+    if (isErased(node)) return;
+    if (ts.isFunctionLike(node)) {
+      const isAsync = node.modifiers?.some((m) => m.kind === ts.SyntaxKind.AsyncKeyword);
+      if (isAsync) report(node, ["async functions are not parsed", "return a promise and use then"]);
+      else if (node.asteriskToken) report(node, ["generators are not parsed", "return an array, or use a callback"]);
+      suspends = isAsync || !!node.asteriskToken;
+    }
+    const awaits = ts.isAwaitExpression(node) || (ts.isForOfStatement(node) && node.awaitModifier);
+    const refused = awaits && suspends ? undefined : refusedSyntax(node);
+    if (refused) report(node, refused);
+    if (refused && (ts.isObjectBindingPattern(node) || ts.isArrayBindingPattern(node) || isAssigned(node))) return;
+    ts.forEachChild(node, (child) => visit(child, suspends));
+  };
+  visit(sourceFile, false);
+  return problems;
+}
+
+/**
+ * The first syntax error of a source: what follows it is mostly its consequence.
+ * @param {ts.SourceFile} sourceFile
+ * @param {string} file its path as it is printed
+ * @returns {Problem | undefined}
+ */
+export function syntaxError(sourceFile, file) {
+  const { diagnostics } = ts.transpileModule(sourceFile.text, {
+    fileName: sourceFile.fileName,
+    reportDiagnostics: true,
+    compilerOptions: { target: ts.ScriptTarget.ESNext, module: ts.ModuleKind.ESNext },
+  });
+  const errors = diagnostics.filter((d) => d.file);
+  if (!errors.length) return undefined;
+  const at = sourceFile.getLineAndCharacterOfPosition(errors[0].start);
+  const message = `syntax error: ${ts.flattenDiagnosticMessageText(errors[0].messageText, " ").replace(/\.$/, "")}`;
+  // The parser notices a missing bracket where the text ends; it remembers where the bracket was opened.
+  const opened = errors.flatMap((e) => e.relatedInformation ?? []).find((info) => info.file);
+  const place = opened && sourceFile.getLineAndCharacterOfPosition(opened.start);
+  const hint = place ? `close the \`${sourceFile.text[opened.start]}\` of ${place.line + 1}:${place.character + 1}` : "";
+  return { message, hint, file, line: at.line + 1, column: at.character + 1 };
 }
 
 // ---- the tree: scopes, references and calls
@@ -621,6 +799,10 @@ function checkCall(node, ancestors, tree, report) {
   const callee = node.callee;
   const name = builtIn(callee, ancestors, tree);
   const first = node.arguments[0];
+  if (name === "require" && first?.type === "Literal") {
+    const missing = missingModule(String(first.value));
+    if (missing) report(node, missing.message, missing.hint);
+  }
   if (name === "RegExp" && first?.type === "Literal" && typeof first.value === "string") {
     const flags = node.arguments[1]?.value;
     checkRegex(first, first.value, typeof flags === "string" ? flags : "", report, false);

@@ -9,11 +9,13 @@
  *
  * TypeScript itself is only used to find places in the text; its syntax is taken off by esbuild.
  */
+import { originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 import * as esbuild from "esbuild";
 import MagicString, { Bundle } from "magic-string";
 import fs from "node:fs";
 import path from "node:path";
 import ts from "typescript";
+import { checkTypeScript, formatProblem, syntaxError } from "./esbuild.check.mjs";
 
 /** What both provider dialects accept as a tool's name. */
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,63}$/;
@@ -22,14 +24,17 @@ const PARAMETER_TYPES = ["string", "number", "double", "integer", "boolean", "ar
 /** Every request carries every description: more than this of one tool is paid for in each turn. Bytes. */
 const MAX_DESCRIPTION = 400;
 
-/** A failure of one tool file. `line` counts from 1, `column` from 0, as esbuild's. */
-class ToolError extends Error {
-  constructor(file, sourceFile, node, message) {
-    super(message);
-    const at = node ? sourceFile.getLineAndCharacterOfPosition(node.getStart()) : { line: 0, character: 0 };
-    this.location = { file, line: at.line + 1, column: at.character };
+/** What is wrong with source files, each at its own line. */
+class SourceError extends Error {
+  /** @param {import("./esbuild.check.mjs").Problem[]} problems */
+  constructor(problems) {
+    super(problems.map(formatProblem).join("\n"));
+    this.problems = problems;
   }
 }
+
+/** A path as it is printed: relative to the folder the build works in. */
+const shownPath = (root, file) => path.relative(root, file).split(path.sep).join("/");
 
 const utf8Escapes = (/** @type {string} */ text) =>
   Array.from(Buffer.from(text, "utf8"), (byte) => `\\x${byte.toString(16).toUpperCase().padStart(2, "0")}`).join("");
@@ -94,12 +99,18 @@ const unwrap = (node) => {
 };
 
 /** Reads one tool file: the places in its text that the build changes. */
-function parseTool(file) {
+function parseTool(file, root) {
   const text = fs.readFileSync(file, "utf8");
   const sourceFile = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
-  const fail = (node, message) => {
-    throw new ToolError(file, sourceFile, node, message);
+  const shown = shownPath(root, file);
+  const fail = (node, message, hint = "") => {
+    const at = node ? sourceFile.getLineAndCharacterOfPosition(node.getStart()) : { line: 0, character: 0 };
+    throw new SourceError([{ message, hint, file: shown, line: at.line + 1, column: at.character + 1 }]);
   };
+  const unreadable = syntaxError(sourceFile, shown);
+  if (unreadable) throw new SourceError([unreadable]);
+  const problems = checkTypeScript(sourceFile, shown);
+  if (problems.length) throw new SourceError(problems);
   const imports = sourceFile.statements.filter(ts.isImportDeclaration);
   const exported = sourceFile.statements.find((s) => ts.isExportAssignment(s) && !s.isExportEquals);
   if (!exported) fail(undefined, "a tool file needs `export default { name, description, parameters, execute }`");
@@ -119,9 +130,13 @@ function parseTool(file) {
   return { file, text, sourceFile, imports, exported, object, property, fail };
 }
 
-/** Runs every tool file in Node, in a module of its own, to get the values of its default export. */
-async function evaluateTools(files) {
+/**
+ * Runs every tool file in Node, in a module of its own, to get the values of its default export.
+ * @returns {Promise<{ values: any[], inputs: string[] }>} `inputs`: every file that was read, absolute
+ */
+async function evaluateTools(files, root) {
   const result = await esbuild.build({
+    absWorkingDir: root,
     entryPoints: files,
     bundle: true,
     write: false,
@@ -129,20 +144,56 @@ async function evaluateTools(files) {
     format: "esm",
     platform: "neutral",
     define: { require: "globalThis.require" },
+    metafile: true,
+    sourcemap: "external",
     logLevel: "silent",
   });
   const values = [];
   for (let i = 0; i < files.length; i++) {
     const base = path.basename(files[i], ".ts");
-    const output = result.outputFiles.find((o) => path.basename(o.path) === `${base}.js`);
+    const output = (ext) => result.outputFiles.find((o) => path.basename(o.path) === `${base}${ext}`);
     try {
-      const url = `data:text/javascript;base64,${Buffer.from(output.contents).toString("base64")}`;
+      const url = `data:text/javascript;base64,${Buffer.from(output(".js").contents).toString("base64")}`;
       values.push((await import(url)).default);
     } catch (error) {
-      throw new ToolError(files[i], undefined, undefined, `the file cannot be run at build time: ${error.message}`);
+      const at = /base64,[\w+/=]*:(\d+):(\d+)/.exec(error?.stack ?? "");
+      const map = new TraceMap(output(".js.map").text);
+      const origin = at && originalPositionFor(map, { line: Number(at[1]), column: Number(at[2]) - 1 });
+      const source = origin?.source && path.resolve(path.dirname(output(".js.map").path), origin.source);
+      const message = `the file cannot be run at build time: ${error?.message ?? error}`;
+      const hint = "only execute runs on the board: move what needs the board into it";
+      const place = source ? { line: origin.line, column: origin.column + 1 } : { line: 1, column: 1 };
+      throw new SourceError([{ message, hint, file: shownPath(root, source || files[i]), ...place }]);
     }
   }
-  return values;
+  return { values, inputs: Object.keys(result.metafile.inputs).map((input) => path.resolve(root, input)) };
+}
+
+/**
+ * Refuses code in the folder that is no tool and that no tool imports: without that it would be missing in silence.
+ * @param {string[]} used files that are tools or were imported by one, absolute
+ */
+function refuseIgnored(toolsDir, root, tools, used) {
+  const known = new Set(used);
+  // An import of types only leaves no trace in the build.
+  for (const tool of tools) {
+    for (const { moduleSpecifier } of tool.imports) {
+      const file = path.resolve(toolsDir, moduleSpecifier.text);
+      known.add(file).add(`${file}.ts`).add(path.join(file, "index.ts"));
+    }
+  }
+  const folder = path.basename(toolsDir);
+  const problems = [];
+  for (const name of fs.readdirSync(toolsDir, { recursive: true }).map(String).sort()) {
+    const file = path.join(toolsDir, name);
+    const isCode = /\.[cm]?[jt]sx?$/.test(name) && !/\.(d|test)\.[cm]?ts$/.test(name);
+    if (!isCode || /(^|[\\/])(node_modules|\.)/.test(name) || known.has(file) || fs.statSync(file).isDirectory()) continue;
+    const target = `${folder}/${path.basename(name).replace(/\.[^.]*$/, "")}.ts`;
+    const hint = `make it ${target}, or import it in a tool`;
+    const message = `this file would be ignored: tools are the files ${folder}/NAME.ts`;
+    problems.push({ message, hint, file: shownPath(root, file), line: 1, column: 1 });
+  }
+  if (problems.length) throw new SourceError(problems);
 }
 
 /** Refuses what a model or the board could not work with. */
@@ -193,19 +244,32 @@ export function wireSchema(/** @type {any} */ schema) {
 }
 
 /**
- * Makes the module `tools:all` of a folder.
+ * Makes the module `tools:all` of a folder. Throws an error with the message `file:line:column what — what instead` (a
+ * line each) for what is wrong with the files.
  * @param {string} toolsDir
+ * @param {string} [root] what paths in messages are relative to
  * @returns {Promise<{ code: string, map: import("magic-string").SourceMap, files: string[] }>} TypeScript text, and
  *   its map to the tools' files
  */
-export async function generateTools(toolsDir) {
+export async function generateTools(toolsDir, root = process.cwd()) {
   const files = fs
     .readdirSync(toolsDir)
     .filter(isToolFile)
     .sort()
     .map((name) => path.join(toolsDir, name));
-  const tools = files.map(parseTool);
-  const values = await evaluateTools(files);
+  const problems = [];
+  const tools = [];
+  for (const file of files) {
+    try {
+      tools.push(parseTool(file, root));
+    } catch (error) {
+      if (!(error instanceof SourceError)) throw error;
+      problems.push(...error.problems);
+    }
+  }
+  if (problems.length) throw new SourceError(problems);
+  const { values, inputs } = await evaluateTools(files, root);
+  refuseIgnored(toolsDir, root, tools, [...files, ...inputs]);
   const seen = new Map();
   tools.forEach((tool, i) => {
     validateTool(tool, values[i]);
@@ -341,33 +405,59 @@ function stripExports(tool, magic) {
 const dataUrl = (map) => `\n//# sourceMappingURL=${map.toUrl()}`;
 const isBoardSource = (file) => /(^|[\\/])(firmware|tools)[\\/].*\.ts$/.test(file) && !/[\\/]test[\\/]|\.d\.ts$/.test(file);
 
+/** The name of the generated module: a path that could stand in the folder, so that its imports are relative to it. */
+const GENERATED = "(all tools)";
+
 /**
- * For esbuild.
+ * The place in a tool's own file of a place in the generated module, which esbuild's messages name.
+ * @template {{ file: string, line: number, column: number }} Place
+ * @param {Place} place `line` counts from 1, `column` from 0
+ * @param {string} toolsDir
+ * @param {string} root what `file` is relative to
+ * @returns {Promise<Place>} `place` itself where it is in another file, or leads to no tool
+ */
+export async function toolPlace(place, toolsDir, root) {
+  if (path.resolve(root, place.file) !== path.join(toolsDir, GENERATED)) return place;
+  const { map } = await generateTools(toolsDir, root);
+  const { source, line, column } = originalPositionFor(new TraceMap(/** @type {any} */ (map)), place);
+  return source ? { ...place, file: shownPath(root, path.join(toolsDir, source)), line, column } : place;
+}
+
+/**
+ * For esbuild. An error of a source carries its `hint` as `detail`.
  * @param {{ toolsDir: string }} options
  * @returns {esbuild.Plugin}
  */
 export function toolsPlugin({ toolsDir }) {
-  // A path that could stand in the folder, so that imports and the map's sources are relative to it.
-  const generated = path.join(toolsDir, "(all tools)");
   return {
     name: "tools",
     setup(build) {
-      build.onResolve({ filter: /^tools:all$/ }, () => ({ path: generated }));
+      const root = build.initialOptions.absWorkingDir ?? process.cwd();
+      const messages = (/** @type {import("./esbuild.check.mjs").Problem[]} */ problems) =>
+        problems.map(({ message, hint, file, line, column }) => ({
+          text: message,
+          detail: { hint },
+          location: { file, line, column: column - 1 },
+        }));
+      build.onResolve({ filter: /^tools:all$/ }, () => ({ path: path.join(toolsDir, GENERATED) }));
       build.onLoad({ filter: /\(all tools\)$/ }, async () => {
         try {
-          const { code, map, files } = await generateTools(toolsDir);
+          const { code, map, files } = await generateTools(toolsDir, root);
           return { contents: code + dataUrl(map), loader: "ts", resolveDir: toolsDir, watchFiles: files };
         } catch (error) {
           if (error.errors) return { errors: error.errors };
-          if (!(error instanceof ToolError)) throw error;
-          const file = path.relative(process.cwd(), error.location.file);
-          return { errors: [{ text: error.message, location: { ...error.location, file } }] };
+          if (!(error instanceof SourceError)) throw error;
+          return { errors: messages(error.problems) };
         }
       });
-      build.onLoad({ filter: /\.ts$/ }, async ({ path: file }) => {
+      build.onLoad({ filter: /\.[cm]?[jt]s$/ }, async ({ path: file }) => {
         if (file.includes("node_modules")) return undefined;
-        const { code, map } = encodeSource(file, await fs.promises.readFile(file, "utf8"));
-        return { contents: map ? code + dataUrl(map) : code, loader: "ts" };
+        const text = await fs.promises.readFile(file, "utf8");
+        const sourceFile = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+        const problems = checkTypeScript(sourceFile, shownPath(root, file));
+        if (problems.length) return { errors: messages(problems) };
+        const { code, map } = encodeSource(file, text);
+        return { contents: map ? code + dataUrl(map) : code, loader: file.endsWith("ts") ? "ts" : "js" };
       });
     },
   };

@@ -1,5 +1,5 @@
 /** `npm start`: the agent's bundle on a simulated board, and a console to it. */
-import { closeSync, ftruncateSync, openSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeFileSync } from "node:fs";
 import { cac } from "cac";
 import { buildBundle } from "../esbuild.config.mjs";
 import { formatProblem } from "../esbuild.check.mjs";
@@ -8,8 +8,8 @@ import { createModelServer, type ModelServer } from "../host-sim/model/server";
 import { modelName } from "../host-sim/model/sentence";
 import { createStorage, type Storage } from "../host-sim/storage";
 import packageJson from "../package.json" with { type: "json" };
-import { askOnce, runConsole, showConsole, watchAgent, type Input, type Output } from "./console";
-import { layOver, readEnvironment, savedSettings, UsageError, type Settings } from "./settings";
+import { askOnce, runConsole, showConsole, watchAgent, type Input, type Output, type Watch } from "./console";
+import { hidingSources, layOver, readEnvironment, savedSettings, UsageError, type Settings } from "./settings";
 import { decodeValue, fromBytes } from "./text";
 
 export interface Surroundings {
@@ -35,15 +35,16 @@ Environment:
   AGENT_BASE_URL  OpenAI-compatible server, up to /v1 (default: the offline stand-in)
   AGENT_API_KEY   its key
   AGENT_MODEL     name of the model
-  AGENT_PROVIDER  dialect of the server (default: openai)
+  AGENT_PROVIDER  dialect of the server: openai (default) or anthropic
   AGENT_CONFIG    JSON file of settings, laid over the board's own
 
-Lines piped to it are typed at the console. Exit codes: 0 done, 1 the run failed, 2 bad usage.
+Lines piped to it are typed at the console. Exit codes: 0 done; 1 the run failed (of piped lines: any run), or a file
+could not be written; 2 bad usage.
 `;
 
 /**
- * Runs the program. Returns the exit code: 0, 1 where the run or the build failed, 2 for bad usage, or what the signal
- * says. Everything it opened is closed.
+ * Runs the program. Returns the exit code: 0, 1 where a run, the build or writing a file failed, 2 for bad usage, or
+ * what the signal says. Everything it opened is closed.
  */
 export async function main(args: string[], surroundings: Surroundings): Promise<number> {
   const { stderr } = surroundings;
@@ -96,6 +97,9 @@ function readArguments(args: string[], stdout: Output): Options | undefined {
     options[name] = texts[Number(given[0])]!;
     if (options[name].trim() === "") throw new UsageError(`--${name} needs a value that is not empty`);
   }
+  for (const name of ["events", "state"] as const) {
+    if (options[name] === "-") throw new UsageError(`--${name}: name a file, "-" is none`);
+  }
   return options;
 }
 
@@ -122,85 +126,157 @@ function takeTexts(args: string[], names: string[]): { places: string[]; texts: 
   return { places, texts };
 }
 
-/** A file that is written when there is something to write, and opened at once so that a bad path is told at once. */
-function openFile(option: string, file: string | undefined): number | undefined {
-  if (file === undefined) return undefined;
+/** A file that `--events` or `--state` names. */
+interface OutputFile {
+  descriptor: number;
+  /** Writes all of `text`. Returns what went wrong as a line for the person; "" where it was written. */
+  write(text: string): string;
+}
+
+/** Opened at the start so that a bad path is told at once; what is in it stays until `emptyFiles`. */
+function openFile(option: string, file: string): OutputFile {
+  const problem = (error: unknown): string => `--${option}: ${file} cannot be written: ${(error as Error).message}`;
+  let descriptor: number;
   try {
-    return openSync(file, "w");
+    descriptor = openSync(file, constants.O_WRONLY | constants.O_CREAT);
   } catch (error) {
-    throw new UsageError(`--${option}: ${file} cannot be written: ${(error as Error).message}`);
+    throw new UsageError(problem(error));
   }
+  return {
+    descriptor,
+    write(text) {
+      try {
+        writeFileSync(descriptor, text);
+        return "";
+      } catch (error) {
+        return problem(error);
+      }
+    },
+  };
+}
+
+/** Refuses one file under two names, before anything in it is lost. */
+function emptyFiles(files: OutputFile[]): void {
+  const stats = files.map(({ descriptor }) => fstatSync(descriptor));
+  const [first, second] = stats;
+  if (first && second && first.dev === second.dev && first.ino === second.ino) {
+    throw new UsageError("--events and --state name the same file: name two");
+  }
+  files.forEach(({ descriptor }, index) => stats[index]!.isFile() && ftruncateSync(descriptor));
 }
 
 async function start(options: Options, surroundings: Surroundings): Promise<number> {
-  const { stdin, stdout, stderr, signal } = surroundings;
-  const environment = readEnvironment(surroundings.env);
-  let showText: (bytes: string) => void = () => {};
+  const { env, stdout, stderr } = surroundings;
+  const environment = readEnvironment(env);
+  let showText: (text: string) => void = () => {};
   const storage = openStorage(options.storage, (text) => showText(text));
-  const events = openFile("events", options.events);
-  const state = openFile("state", options.state);
 
+  const files: OutputFile[] = [];
   let model: ModelServer | undefined;
   let board: Board | undefined;
-  let endOutput = (): void => {};
   try {
-    const { code, problems } = await (surroundings.build ?? buildBundle)();
-    if (problems.length > 0) {
-      for (const problem of problems) stderr.write(`${formatProblem(problem)}\n`);
-      stderr.write("the bundle could not be built, so there is nothing to start\n");
-      return 1;
-    }
-    const saved = savedSettings(storage);
-    const settings: Settings = { ...environment };
-    if (!settings.baseUrl && !saved?.baseUrl) {
+    const open = (option: "events" | "state"): OutputFile | undefined => {
+      const file = options[option] === undefined ? undefined : openFile(option, options[option]);
+      if (file !== undefined) files.push(file);
+      return file;
+    };
+    const events = open("events");
+    const state = open("state");
+    emptyFiles(files);
+
+    const code = await makeBundle(surroundings.build ?? buildBundle, stderr);
+    if (code === undefined) return 1;
+
+    const savedBytes = savedSettings(storage);
+    const saved = (decodeValue(savedBytes) ?? {}) as Settings;
+    const standIn: Settings = {};
+    if (!{ ...saved, ...environment }.baseUrl) {
       model = await createModelServer();
-      Object.assign(settings, { baseUrl: model.url, model: modelName });
+      Object.assign(standIn, { baseUrl: model.url, model: modelName, provider: "openai" });
     }
-    const isAsking = options.ask !== undefined;
-    const line = `${tellModel({ ...(decodeValue(saved) as Settings | undefined), ...settings }, model !== undefined)}\n`;
-    (isAsking ? stderr : stdout).write(line);
-    if (saved === undefined && storage.api.read("agent.json") !== undefined) {
+    const settings = { ...environment, ...standIn };
+    const sources = hidingSources(saved, env, environment, standIn);
+    const line = `${tellModel({ ...saved, ...settings }, model !== undefined)}${tellHiding(sources)}\n`;
+    (options.ask !== undefined ? stderr : stdout).write(line);
+    if (savedBytes === undefined && storage.api.read("agent.json") !== undefined) {
       stderr.write("agent.json on the board is not a JSON object: it is left as it is and not used\n");
     }
 
     install(storage, code);
     board = createBoard({ storage: layOver(storage, settings) });
     const watch = watchAgent(board);
-    if (events !== undefined) watch.onEvent((event) => writeSync(events, `${JSON.stringify(event)}\n`));
-
-    const aborted = new Promise<number>((resolve) => {
-      if (signal.aborted) resolve(signal.reason as number);
-      signal.addEventListener("abort", () => resolve(signal.reason as number));
+    const broken = new AbortController();
+    const problems: string[] = [];
+    watch.onEvent((event) => {
+      if (events === undefined || broken.signal.aborted) return;
+      const problem = events.write(`${JSON.stringify(event)}\n`);
+      if (problem === "") return;
+      problems.push(problem);
+      broken.abort(1);
     });
-    if (isAsking) {
-      boot(board, (problem) => stderr.write(`${problem}\n`));
-      const outcome = await Promise.race([askOnce(board, watch, options.ask!), aborted]);
-      if (typeof outcome === "number") return outcome;
-      if ("failure" in outcome) {
-        stderr.write(`${outcome.failure}\n`);
-        return 1;
-      }
-      stdout.write(`${outcome.answer.trimEnd()}\n`);
-      return 0;
+    showText = (text) => void (options.ask === undefined && stdout.write(text));
+    const signal = AbortSignal.any([surroundings.signal, broken.signal]);
+    const exitCode = await talk(board, watch, options.ask, { ...surroundings, signal });
+
+    const problem = state?.write(`${JSON.stringify(board.state(), null, 2)}\n`);
+    if (problem) problems.push(problem);
+    for (const text of problems) stderr.write(`${text}\n`);
+    return problems.length > 0 ? exitCode || 1 : exitCode;
+  } finally {
+    board?.stop();
+    await model?.close();
+    for (const { descriptor } of files) closeSync(descriptor);
+  }
+}
+
+/** From power-up to the end of the conversation. Returns the exit code; the terminal is as it was before. */
+async function talk(board: Board, watch: Watch, question: string | undefined, to: Surroundings): Promise<number> {
+  const { stdin, stdout, stderr, signal } = to;
+  const aborted = new Promise<number>((resolve) => {
+    if (signal.aborted) resolve(signal.reason as number);
+    signal.addEventListener("abort", () => resolve(signal.reason as number));
+  });
+  if (question !== undefined) {
+    boot(board, (problem) => stderr.write(`${problem}\n`));
+    const outcome = await Promise.race([askOnce(board, watch, question), aborted]);
+    if (typeof outcome === "number") return outcome;
+    if ("failure" in outcome) {
+      stderr.write(`${outcome.failure}\n`);
+      return 1;
     }
-    endOutput = showConsole(board, stdout, stdin.isTTY !== true && stdout.isTTY !== true);
-    showText = (text) => void stdout.write(text);
+    stdout.write(`${outcome.answer.trimEnd()}\n`);
+    return 0;
+  }
+
+  let hasFailed = false;
+  watch.onEvent((event) => {
+    if (event.type === "final" && event.isError) hasFailed = true;
+  });
+  const endOutput = showConsole(board, stdout, stdin.isTTY !== true && stdout.isTTY !== true);
+  try {
     boot(board, () => {});
     // \x10: the line itself is not shown, nor a prompt after it.
     board.console.write("\x10main_loop_entry()\n");
     const end = await Promise.race([runConsole(board, watch, stdin), aborted]);
-    return typeof end === "number" ? end : 0;
+    if (typeof end === "number") return end;
+    // A person at a terminal has seen what failed and gone on.
+    return hasFailed && !stdin.isTTY ? 1 : 0;
   } finally {
     if (stdin.isTTY) stdin.setRawMode?.(false);
     endOutput();
-    if (board !== undefined && state !== undefined) {
-      ftruncateSync(state);
-      writeSync(state, `${JSON.stringify(board.state(), null, 2)}\n`);
-    }
-    board?.stop();
-    await model?.close();
-    for (const file of [events, state]) if (file !== undefined) closeSync(file);
   }
+}
+
+/** The bundle's code; undefined where the sources have problems, which are then told. */
+async function makeBundle(build: typeof buildBundle, stderr: Output): Promise<string | undefined> {
+  const { code, problems } = await build().catch((error: NodeJS.ErrnoException) => {
+    if (error.syscall === undefined) throw error;
+    throw new UsageError(`dist/ cannot be written: ${error.message}`);
+  });
+  if (problems.length === 0) return code;
+  for (const problem of problems) stderr.write(`${formatProblem(problem)}\n`);
+  stderr.write("the bundle could not be built, so there is nothing to start\n");
+  return undefined;
 }
 
 function openStorage(dir: string | undefined, print: (text: string) => void): Storage {
@@ -219,6 +295,8 @@ function install(storage: Storage, code: string): void {
     if (storage.api.read("agent") !== code) storage.api.write("agent", code);
     if (storage.api.read(".bootcde") === undefined) storage.api.write(".bootcde", bootCode);
   } catch (error) {
+    // What the board's flash says has a `type`; the rest is about the folder.
+    if (!Object.hasOwn(error as Error, "type")) throw new UsageError(`--storage: ${(error as Error).message}`);
     const free = storage.api.getFree();
     throw new UsageError(
       `--storage: the bundle (${code.length} bytes) does not fit, ${free} are free: ${String(error)}`,
@@ -244,4 +322,11 @@ function tellModel(settings: Settings, isOffline: boolean): string {
   const url = new URL(String(settings.baseUrl));
   url.username = url.password = url.search = "";
   return `model: ${name} at ${url.href}`;
+}
+
+/** The end of that line, where settings of the board's own are not in use. */
+function tellHiding(sources: string[]): string {
+  if (sources.length === 0) return "";
+  const list = sources.join(" and ");
+  return `; for this start, ${list} ${sources.length > 1 ? "are" : "is"} laid over the board's own settings`;
 }

@@ -1,36 +1,60 @@
 /** The board's settings for one start: what the environment lays over what the board has saved. */
 import { readFileSync } from "node:fs";
+import { openSettings } from "../firmware/config";
 import { createStorage, type Storage } from "../host-sim/storage";
-import { encodeValue } from "./text";
+import { encodeValue, fromBytes } from "./text";
 
 export type Settings = Record<string, unknown>;
 
 /** Something the person who started the program has to change. The program exits with 2. */
 export class UsageError extends Error {}
 
-const settingOfVariable = {
+const settingOfVariable: Record<string, string> = {
   AGENT_BASE_URL: "baseUrl",
   AGENT_API_KEY: "apiKey",
   AGENT_MODEL: "model",
   AGENT_PROVIDER: "provider",
 };
 
+type Environment = Record<string, string | undefined>;
+
 /**
  * Settings from AGENT_CONFIG (a JSON file) and, over them, from the other AGENT_ variables. Empty variables count as not
- * set. Whether a setting exists and its value is in range is for the board to say.
- * @throws {UsageError} naming the variable, never its value where that is a key
+ * set. What may be set, and to what, is the board's own rule.
+ * @throws {UsageError} one line naming each variable that is wrong, never a value
  */
-export function readEnvironment(env: Record<string, string | undefined>): Settings {
-  const settings: Settings = env.AGENT_CONFIG ? readConfigFile(env.AGENT_CONFIG) : {};
+export function readEnvironment(env: Environment): Settings {
+  const sources: [variable: string, settings: Settings][] = [];
+  if (env.AGENT_CONFIG) sources.push(["AGENT_CONFIG", readConfigFile(env.AGENT_CONFIG)]);
   for (const [variable, setting] of Object.entries(settingOfVariable)) {
-    if (env[variable]) settings[setting] = env[variable];
+    if (env[variable]) sources.push([variable, { [setting]: env[variable] }]);
   }
+  const problems = sources.flatMap(([variable, settings]) => problemsOf(settings).map((text) => `${variable}: ${text}`));
+  if (problems.length > 0) throw new UsageError(problems.join("; "));
+  return Object.assign({}, ...sources.map(([, settings]) => settings));
+}
+
+/** What is wrong with settings, in the board's words. */
+function problemsOf(settings: Settings): string[] {
+  const problems = openSettings().apply(encodeValue(settings), true);
+  // A name in the file may hold anything; what is told is one line.
+  if (problems.length > 0) return problems.map((text) => fromBytes(text).replace(/[\x00-\x1f\x7f]/g, "?"));
   const { baseUrl } = settings;
-  if (typeof baseUrl === "string" && baseUrl !== "" && !(/^https?:\/\//.test(baseUrl) && URL.canParse(baseUrl))) {
-    const source = env.AGENT_BASE_URL ? "AGENT_BASE_URL" : "AGENT_CONFIG: baseUrl";
-    throw new UsageError(`${source} has to be a URL such as http://192.168.1.10:11434/v1`);
-  }
-  return settings;
+  return baseUrl && !URL.canParse(String(baseUrl)) ? ["baseUrl must be a URL such as http://192.168.1.10:11434/v1"] : [];
+}
+
+/**
+ * Where the settings come from that hide what the board has saved, in words: `AGENT_MODEL`, `AGENT_CONFIG`, `the
+ * stand-in`. `saved` is text as the host has it.
+ */
+export function hidingSources(saved: Settings, env: Environment, environment: Settings, standIn: Settings): string[] {
+  const sourceOf = (name: string): string => {
+    if (Object.hasOwn(standIn, name)) return "the stand-in";
+    return Object.keys(settingOfVariable).find((key) => env[key] && settingOfVariable[key] === name) ?? "AGENT_CONFIG";
+  };
+  const laid = { ...environment, ...standIn };
+  const hidden = Object.keys(laid).filter((name) => (saved[name] ?? "") !== "" && saved[name] !== laid[name]);
+  return [...new Set(hidden.map(sourceOf))];
 }
 
 function readConfigFile(file: string): Settings {

@@ -27,9 +27,16 @@ export function createCaller(registry: Registry): Caller {
     let inner = args.arguments || args.parameters;
     if (typeof inner === "string") inner = readWhole(inner);
     if (args.name === call.name && Object.keys(args).length === 2 && inner && typeof inner === "object" && !(inner instanceof Array))
-      return inner;
+      args = inner;
+    // Beyond this the board's numbers are not exact, and whole ones beyond 64 bits wrap around.
+    for (const name in args)
+      if (typeof args[name] === "number" && !(Math.abs(args[name]) <= 9007199254740992))
+        throw new Error('the number for "' + name + '" is too large');
     return args;
   }
+
+  /** A number as text. The board's regular expressions have no groups and no "?". */
+  const NUMERIC = /^[-+]*[0-9]+$|^[-+]*[0-9]*[.][0-9]+$|^[-+]*[0-9.]+[eE][-+]*[0-9]+$/;
 
   // What is wrong with the arguments, in words a model can act on; "" if nothing is. Numeric text given for a number
   // becomes a number in `args`.
@@ -43,7 +50,9 @@ export function createCaller(registry: Registry): Caller {
       let value = args[name];
       if (value === null) delete args[name];
       if (value === undefined || value === null) continue;
-      if (number && typeof value === "string" && value.trim() && !isNaN(value as any)) args[name] = value = Number(value);
+      // Not Number(), which takes 010 for 8 on the board.
+      if (number && typeof value === "string" && NUMERIC.test(value.trim()) && !isNaN(parseFloat(value)))
+        args[name] = value = parseFloat(value);
       const is = value instanceof Array ? "array" : typeof value;
       let want = "";
       if (type === "integer" && !(is === "number" && value === Math.floor(value))) want = "a whole number";

@@ -19,8 +19,8 @@ const session: Session = {
 /** The console, while a run or chat mode needs it. */
 let channel: Channel | undefined;
 
-/** Set while the interpreter looks through the globals, see `word`. */
-let looking = false;
+/** While the interpreter looks through the globals, see `word`: 1 after the first word, 2 after others. */
+let looking = 0;
 
 // Makes the console, or lets go of it where neither a run nor chat mode uses it: at rest it would cost 100 variables.
 function useChannel(wanted: boolean): void {
@@ -84,10 +84,13 @@ function run(name: string, value: any): any {
       const settings = openSettings();
       text = settings.apply(value, true).join("; ");
       if (text) return print("nothing was changed: " + text);
-      return print(settings.save() || "saved" + ("historyBytes" in value && session.history ? " (historyBytes: after clear_history)" : ""));
+      text = settings.save();
+      // What could not be saved is not in force either.
+      if (text) settings.load();
+      return print(text || "saved" + ("historyBytes" in value && session.history ? " (historyBytes: after clear_history)" : ""));
     }
     case "add_tool":
-      delete session.toolBytes;
+      open(session);
       return print(editRegistry(session.tools).append(value) || "registered " + value.name);
     case "session_save":
       return print(savedSession(session).save());
@@ -121,13 +124,15 @@ export function word(name: string): (value?: any) => any {
   const bare = looking
     ? undefined
     : setTimeout(function () {
-        if (first) looking = false;
-        else run(name, undefined);
+        const looked = looking > 1;
+        if (first) looking = 0;
+        if (!first || !looked) run(name, undefined);
       }, 1);
-  if (first) looking = true;
+  looking = first ? 1 : looking && 2;
   return function (value: any) {
     // The first word's timer has to end the looking.
     if (bare && !first) clearTimeout(bare);
+    if (first) looking = 2;
     return run(name, value);
   };
 }

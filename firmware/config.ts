@@ -94,8 +94,7 @@ export interface Settings {
    */
   load(): string;
   /**
-   * Writes what was set to `agent.json`. Returns a message where the Storage is full: the old file is still there, and
-   * the settings stay in force until the board restarts.
+   * Writes what was set to `agent.json`. Returns a message where the Storage is full: the old file is still there.
    */
   save(): string;
 }
@@ -119,6 +118,7 @@ export function openSettings(): Settings {
     if (value.length > 1024) return name + " must be at most 1024 bytes long";
     if (name === "baseUrl" && value && !value.startsWith("http://") && !value.startsWith("https://"))
       return "baseUrl must start with http:// or https://";
+    if (name === "baseUrl" && value.indexOf("@") >= 0) return "baseUrl must not hold a user or password: apiKey is for that";
     if (name === "provider" && value !== "openai" && value !== "anthropic") return "provider must be openai or anthropic";
     if (name === "tokensField" && value !== "max_tokens" && value !== "max_completion_tokens")
       return "tokensField must be max_tokens or max_completion_tokens";

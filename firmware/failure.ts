@@ -1,5 +1,5 @@
 import { setting } from "./config";
-import { fromJson, limitText } from "./text";
+import { fromJson, limitText, toJson } from "./text";
 
 /** What a request ended with, if not with an answer. */
 export interface Failure {
@@ -47,10 +47,14 @@ export function failureWords(): FailureWords {
   function http(status: number, body: string, retryAfter: string): Failure {
     const key = setting("apiKey");
     const model = setting("model") || "none is set";
-    let said = limitText(serverMessage(body), 300);
-    if (key && said.length >= key.length) said = said.split(key).join("***");
+    let said = serverMessage(body);
+    // A body that was cut may end in a part of the key.
+    if (key && body.length > setting("sseLineBytes")) said = said.substr(0, said.length - 2 * key.length);
+    if (key)
+      for (const secret of [key, toJson(key).substr(1, toJson(key).length - 2)])
+        if (said.length >= secret.length) said = said.split(secret).join("***");
     // Some servers repeat a part of the key.
-    said = said.replace(/sk-[^ ,"']+/g, "***");
+    said = limitText(said.replace(/sk-[^ ,"']+/g, "***"), 300);
     let hint = "";
     if (status === 401 || status === 403) hint = "the server refused the key: check apiKey";
     else if (status === 404) hint = "check the URL (baseUrl " + setting("baseUrl") + ") and the model (" + model + ")";

@@ -14,7 +14,7 @@ const OUTCOME_BYTES = 120;
 // `session.abort` is set while it runs.
 //
 // A call that was made before in the same run, with the same arguments, is answered from memory unless its tool is
-// `repeatable`. Two turns in a row that ran nothing new lead to the last call without tools.
+// `repeatable`; one that failed may be tried once more. Two turns in a row that ran nothing new lead to the last call without tools.
 //
 // Steps follow one another by timers, not by a chain of promises, which would hold 31 variables for every turn. Rooms
 // that a part of a turn needs (caller, history editor) are made for that part.
@@ -28,6 +28,8 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
   /** Turns in a row, up to this one, in which no tool was run. */
   let fruitless = 0;
   let stop: (() => void) | undefined;
+  /** What to do if the tool that runs is interrupted. */
+  let interrupted: (() => void) | undefined;
   let settle: ((result: RunResult) => void) | undefined;
 
   function remember(kind: number, text: string, calls?: ReplyCall[], isError?: boolean): boolean {
@@ -53,14 +55,20 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
   }
 
   // Goes on from the idle loop: callers are deep in the stack, or one of many in a row. A timer costs 9 variables, a
-  // promise with its two reactions 57. A fault of ours must not leave the session busy for ever.
+  // promise with its two reactions 57. A fault of ours must not leave the session busy for ever: where the board interrupts
+  // a step (out of memory, no stack), which nothing can catch, the second timer is not cleared.
   function later(step: () => void): void {
     setTimeout(function () {
+      const guard = setTimeout(function () {
+        if (interrupted) interrupted();
+        else end("transportError", "", "interrupted: the board ran out of memory or stack. Lower historyBytes, or free variables");
+      }, 1);
       try {
         if (settle) step();
       } catch (e) {
         end("transportError", "", "internal error: " + (e as Error).message);
       }
+      clearTimeout(guard);
     }, 1);
   }
 
@@ -81,8 +89,8 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
     const text = limitText(reply.text, share);
     if (reply.stop === "length")
       session.emit({ type: "error", message: "the answer was cut at maxTokens (" + setting("maxTokens") + " tokens)" });
-    if (text.trim()) remember(ANSWER, text);
-    else session.emit({ type: "error", message: "the model's answer is empty" });
+    if (!text.trim()) return end("done", "", "the model's answer is empty: ask again, or check the model (" + setting("model") + ")");
+    remember(ANSWER, text);
     end(last ? "maxIterations" : "done", text);
   }
 
@@ -108,8 +116,11 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
               : "not run: " + (e as Error).message;
         }
       if (bytes + args.length > share) {
+        call.problem =
+          args.length > share
+            ? "not run: its arguments have " + args.length + " bytes, more than a quarter of historyBytes (" + share + "). Do it in smaller pieces"
+            : "not run: too much in one turn. Call it again on its own";
         args = "{}";
-        call.problem = call.problem || "not run: too much in one turn. Call it again on its own";
       }
       bytes += args.length;
       call.arguments = args;
@@ -132,6 +143,7 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
     const call = calls.shift();
     if (!call) return later(turn);
     function answer(result: ToolResult): void {
+      interrupted = undefined;
       let content = result.content;
       // Text that is all escapes grows when it is written as JSON.
       while (content.length > 64 && wireText(content).length > share) content = limitText(content, content.length >> 1);
@@ -151,10 +163,20 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
     const repeatable = node && load(node).repeatable;
     fruitless = 0;
     session.emit({ type: "toolStart", name: call.name, callId: call.id, arguments: call.arguments });
+    interrupted = function () {
+      later(function () {
+        answer({ isError: true, content: call.name + " was interrupted: it ran out of memory or stack. Ask it for less" });
+      });
+    };
     createCaller(session.tools)
       .call(call)
       .then(function (result) {
-        if (!repeatable) outcomes[key] = (result.isError ? "it failed: " : "") + limitText(result.content, OUTCOME_BYTES);
+        if (!interrupted) return;
+        interrupted = undefined;
+        // What failed may be tried once more.
+        if (!repeatable)
+          outcomes[key] =
+            result.isError && outcomes[key] === undefined ? "" : (result.isError ? "it failed: " : "") + limitText(result.content, OUTCOME_BYTES);
         later(function () {
           answer(result);
         });

@@ -639,6 +639,13 @@ interface Folder {
   remove(entry: Entry): void;
 }
 
+/** Not with `recursive`: below /proc, Node 20 then tries for ever. */
+function makeFolder(dir: string): void {
+  if (fs.existsSync(dir)) return;
+  if (path.dirname(dir) !== dir) makeFolder(path.dirname(dir));
+  fs.mkdirSync(dir);
+}
+
 function openFolder(dir: string): Folder {
   function attempt<T>(action: () => T): T {
     try {
@@ -663,7 +670,7 @@ function openFolder(dir: string): Folder {
   }
 
   attempt(() => {
-    fs.mkdirSync(dir, { recursive: true });
+    makeFolder(path.resolve(dir));
     const probe = path.join(dir, `${TEMP_PREFIX}probe`);
     fs.writeFileSync(probe, "");
     fs.rmSync(probe);

@@ -1,8 +1,12 @@
+import { setting } from "../config";
 import { cutUtf8 } from "../text";
 import type { AgentEvent, Session } from "../types";
 
 /** Bytes of a result in the one line that shows a tool call. */
 const TOOL_LINE_BYTES = 100;
+
+/** An answer outside chat mode is printed when a line of it is longer than this, up to the last space. */
+const LINE_BYTES = 72;
 
 /** A way to talk to the agent. */
 export interface Channel {
@@ -14,33 +18,41 @@ export interface Channel {
   close?: () => void;
 }
 
-// The serial console. Outside chat mode the interpreter's prompt stays in use: an answer is written over the prompt's
-// line, and the prompt again after it. In chat mode the console is taken from the interpreter, since only then Ctrl-C
-// and Ctrl-D reach this code; `print` goes nowhere meanwhile.
+// The serial console. Outside chat mode it belongs to the interpreter, which takes its prompt away and puts it back
+// around what is printed: an answer is printed there in whole lines. In chat mode the console is taken from the
+// interpreter, since only then Ctrl-C and Ctrl-D reach this code; an answer appears as it comes, and `print` goes nowhere.
 export function createSerial(session: Session): Channel {
   /** The console. While it is taken, `E.getConsole` gives nothing. */
   const device = (global as any)[E.getConsole() || ""];
   /** What is typed in chat mode and not sent yet. */
   let line = "";
+  /** Outside chat mode: text that makes no whole line yet. */
+  let rest = "";
   /** In the middle of a line of output. */
   let midLine = false;
-  /** Output of the run under way has begun. */
-  let begun = false;
 
-  // Text of the model's: line ends for a terminal, and no escape sequence that could change it.
-  function write(text: string): void {
-    if (!begun) device.write("\r");
-    begun = true;
+  // Text of the model's: line ends for a terminal, and no escape sequence that could change it. With `all`, a line that
+  // has no end yet is ended.
+  function write(text: string, all: boolean): void {
     if (text.indexOf("\x1b") >= 0) text = text.split("\x1b").join("");
-    if (text) device.write(text.split("\n").join("\r\n"));
-    midLine = !text.endsWith("\n");
+    if (channel.close) {
+      if (all) text = (midLine ? "\n" : "") + text;
+      if (text) midLine = !text.endsWith("\n");
+      return device.write(text.split("\n").join("\r\n"));
+    }
+    const lines = (rest + (all && rest && text ? "\n" : "") + text).split("\n");
+    rest = all ? "" : lines.pop()!;
+    for (const one of lines) if (one || !all) print(one);
+    const space = rest.length > LINE_BYTES ? rest.lastIndexOf(" ") : -1;
+    if (space < 0) return;
+    print(rest.substr(0, space));
+    rest = rest.substr(space + 1);
   }
 
   const channel: Channel = {
     show: function (event) {
       let text = "";
-      if (!device) return;
-      if (event.type === "textDelta") return write(event.text);
+      if (event.type === "textDelta") return write(event.text, false);
       if (event.type === "toolEnd") {
         const first = cutUtf8(event.content.split("\n")[0], TOOL_LINE_BYTES);
         text = event.name + (event.isError ? " failed: " : ": ") + first + (first.length < event.content.length ? " ..." : "");
@@ -48,11 +60,12 @@ export function createSerial(session: Session): Channel {
       else if (event.type === "error") text = "warning: " + event.message;
       else if (event.type !== "final") return;
       else if (event.message) text = (event.stopReason === "aborted" ? "stopped: " : "error: ") + event.message;
-      else if (event.stopReason === "maxIterations") text = "maxToolIterations reached";
-      if (text) write((midLine ? "\n" : "") + "[" + text + "]\n");
-      if (event.type !== "final") return;
-      device.write((midLine ? "\r\n" : "") + (channel.close ? "you> " + line : ">"));
-      midLine = begun = false;
+      else if (event.stopReason === "maxIterations") text = "the last answer without tools, see maxToolIterations";
+      if (text) text = "[" + text + "]" + (channel.close ? "\n" : "");
+      write(text, true);
+      if (event.type !== "final" || !channel.close) return;
+      device.write((midLine ? "\r\n" : "") + "you> " + line);
+      midLine = false;
     },
     open: function (submit, left) {
       if (!device || channel.close) return;
@@ -61,7 +74,7 @@ export function createSerial(session: Session): Channel {
       let afterCr = false;
 
       function type(char: string): void {
-        if (escape) escape = escape === 1 ? (char === "[" ? 2 : 0) : char >= "@" && char <= "~" ? 0 : 2;
+        if (escape) escape = escape === 1 ? (char === "[" || char === "O" ? 2 : 0) : char >= "@" && char <= "~" ? 0 : 2;
         else if (char === "\x1b") escape = 1;
         else if (char === "\r" || char === "\n") {
           const text = line.trim();
@@ -81,7 +94,8 @@ export function createSerial(session: Session): Channel {
           while (end > 0 && (line.charCodeAt(end) & 0xc0) === 0x80) end--;
           line = line.substr(0, end);
           device.write("\b \b");
-        } else if (char >= " ") {
+        } else if (line.length >= setting("historyBytes") >> 1) device.write("\x07");
+        else if (char >= " ") {
           line += char;
           device.write(char);
         }

@@ -1,5 +1,5 @@
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { PassThrough, Readable } from "node:stream";
@@ -111,9 +111,10 @@ describe("--ask", () => {
     expect((await run(["--ask=007"])).code).toBe(0);
   });
 
-  it("passes on what the board says about its settings", async () => {
-    writeFileSync(at("config.json"), '{"retries":99,"colour":"red"}');
-    const { code, err } = await run(["--ask", "hello"], { env: { AGENT_CONFIG: at("config.json") } });
+  it("passes on what the board says about its saved settings", async () => {
+    mkdirSync(at("flash"));
+    writeFileSync(path.join(at("flash"), "agent.json"), '{"retries":99,"colour":"red"}');
+    const { code, err } = await run(["--ask", "hello", "--storage", at("flash")]);
     expect(code).toBe(0);
     expect(err).toMatch(/agent\.json: .*retries/);
     expect(err).toContain("colour");
@@ -129,6 +130,9 @@ describe("bad usage exits with 2 and one clear line", () => {
     ["--ask twice", () => ["--ask", "a", "--ask", "b"], /more than once/],
     ["--events in no folder", () => ["--events", at("none/events")], /--events: .*none.*ENOENT/],
     ["--state on a folder", () => ["--state", dir], /--state: .*EISDIR/],
+    ["--events -", () => ["--events", "-"], /--events: name a file/],
+    ["--state -", () => ["--state=-"], /--state: name a file/],
+    ["--storage where no folder can be", () => ["--storage", "/proc/nope/flash"], /--storage: .*\/proc\/nope/],
     [
       "--storage on a file",
       () => {
@@ -139,12 +143,62 @@ describe("bad usage exits with 2 and one clear line", () => {
     ],
     ["AGENT_CONFIG that is not there", () => [], /AGENT_CONFIG: .*none/, () => ({ AGENT_CONFIG: at("none") })],
     ["AGENT_BASE_URL that is none", () => [], /AGENT_BASE_URL/, () => ({ AGENT_BASE_URL: "localhost" })],
+    ["an unknown AGENT_PROVIDER", () => ["--ask", "hi"], /AGENT_PROVIDER: .*anthropic/, () => ({ AGENT_PROVIDER: "foo" })],
   ])("%s", async (_, args, message, env = () => ({})) => {
     const { code, out, err } = await run(args(), { env: env() });
     expect({ code, out }).toEqual({ code: 2, out: "" });
     expect(err).toMatch(message);
     expect(err.trimEnd().split("\n")).toHaveLength(1);
   });
+});
+
+it("a secret in a variable that is refused is not shown", async () => {
+  const env = { AGENT_BASE_URL: "http://user:sk-hidden@127.0.0.1:1/v1", AGENT_API_KEY: "sk-hidden 2" };
+  const { code, out, err } = await run(["--ask", "hi"], { env });
+  expect({ code, out }).toEqual({ code: 2, out: "" });
+  expect(err).toMatch(/^AGENT_BASE_URL: .*AGENT_API_KEY: [^\n]*\n$/);
+  expect(err).not.toContain("sk-hidden");
+});
+
+it("--events and --state may not be one file, under whatever names, and what is in it stays", async () => {
+  writeFileSync(at("out"), "before");
+  symlinkSync(at("out"), at("link"));
+  for (const other of [at("out"), path.join(dir, ".", "x", "..", "out"), at("link")]) {
+    const { code, out, err } = await run(["--events", at("out"), "--state", other]);
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toBe("--events and --state name the same file: name two\n");
+    expect(readFileSync(at("out"), "utf8")).toBe("before");
+  }
+});
+
+it("files from an earlier start are written anew", async () => {
+  writeFileSync(at("events.jsonl"), "x".repeat(100_000));
+  writeFileSync(at("state.json"), "x".repeat(100_000));
+  await run(["--ask", "what is 21 times 2", "--events", at("events.jsonl"), "--state", at("state.json")]);
+  expect(readEvents().at(-1)).toMatchObject({ type: "final" });
+  expect(JSON.parse(readFileSync(at("state.json"), "utf8"))).toHaveProperty("pins");
+});
+
+describe.skipIf(!existsSync("/dev/full"))("a full disk", () => {
+  it.each<[string, string[], string]>([
+    ["under --events", ["--events", "/dev/full"], "what is 21 times 2\nwhat is 21 times 2\n"],
+    ["under --events of one question", ["--events", "/dev/full", "--ask", "what is 21 times 2"], ""],
+    ["under --state", ["--state", "/dev/full"], "what is 21 times 2\n"],
+    ["under --state of one question", ["--state", "/dev/full", "--ask", "what is 21 times 2"], ""],
+  ])("%s is one line and exit code 1", async (_, args, stdin) => {
+    const { code, err } = await run(args, { stdin });
+    expect(code).toBe(1);
+    const lines = err.trimEnd().split("\n").filter((line) => !line.startsWith("model: "));
+    expect(lines).toEqual([expect.stringMatching(/^--(events|state): \/dev\/full cannot be written: ENOSPC/)]);
+  });
+});
+
+it("exits with 2 and the path where the bundle cannot be written", async () => {
+  writeFileSync(at("dist"), "");
+  const build: typeof buildBundle = () => buildBundle({ outfile: path.join(at("dist"), "agent.js"), budget: 1e6 });
+  const { code, out, err } = await run([], { build });
+  expect({ code, out }).toEqual({ code: 2, out: "" });
+  expect(err).toMatch(/^dist\/ cannot be written: E\w+: [^\n]*dist[^\n]*\n$/);
 });
 
 it("--help and --version", async () => {
@@ -190,13 +244,24 @@ describe("lines in a pipe", () => {
     expect(out).not.toContain("not reached");
   });
 
+  it("give exit code 1 if any run failed, and the rest are typed all the same", async () => {
+    const stdin = `${"x".repeat(2000)}\n\x04set_config({baseUrl:"http://127.0.0.1:1/v1",retries:0})\nask("hello")\nprint(6*7)\n`;
+    const { code, out } = await run(["--events", at("events.jsonl")], { stdin });
+    expect(code).toBe(1);
+    expect(out).toContain("\n42\n");
+    expect(readEvents().filter((event) => event.type === "final").map((event) => event.isError === true)).toEqual([
+      false,
+      true,
+    ]);
+  });
+
   it("may have no lines at all", async () => {
     expect(await run([])).toMatchObject({ code: 0, err: "" });
   });
 
   it("never shows the key", async () => {
     const stdin = "\x04show_llm_config\nstatus\n";
-    const env = { AGENT_API_KEY: "sk-hidden", AGENT_BASE_URL: "http://user:sk-hidden@127.0.0.1:1/v1" };
+    const env = { AGENT_API_KEY: "sk-hidden", AGENT_BASE_URL: "http://127.0.0.1:1/v1?key=sk-hidden" };
     const { code, out, err } = await run([], { stdin, env });
     expect(code).toBe(0);
     expect(out).toContain("model: the server's default at http://127.0.0.1:1/v1");
@@ -226,6 +291,30 @@ describe("--storage", () => {
     const stdin = '\x04set_config({baseUrl:"http://127.0.0.1:1/v1",model:"mine"})\n';
     await run(["--storage", at("flash")], { stdin });
     expect((await run(["--storage", at("flash")])).out).toContain("model: mine at http://127.0.0.1:1/v1\n");
+  });
+
+  it("says what is laid over the board's own settings", async () => {
+    await run(["--storage", at("flash")], { stdin: '\x04set_config({model:"mine",retries:1})\n' });
+    const firstLine = async (env: Record<string, string>) =>
+      (await run(["--storage", at("flash")], { env })).out.split("\n")[0];
+    expect(await firstLine({})).toMatch(/; for this start, the stand-in is laid over the board's own settings$/);
+    writeFileSync(at("config.json"), '{"retries":2}');
+    const env = { AGENT_BASE_URL: "http://127.0.0.1:1/v1", AGENT_MODEL: "other" };
+    expect(await firstLine(env)).toMatch(/; for this start, AGENT_MODEL is laid over/);
+    expect(await firstLine({ ...env, AGENT_CONFIG: at("config.json") })).toMatch(
+      /; for this start, AGENT_CONFIG and AGENT_MODEL are laid over/,
+    );
+    expect(await firstLine({ AGENT_BASE_URL: "http://127.0.0.1:1/v1" })).toBe("model: mine at http://127.0.0.1:1/v1");
+  });
+
+  it("says so where the folder cannot be written any more", async () => {
+    const build = async () => {
+      rmSync(at("flash"), { recursive: true });
+      return bundle;
+    };
+    const { code, out, err } = await run(["--storage", at("flash")], { build });
+    expect({ code, lines: out.trimEnd().split("\n").length }).toEqual({ code: 2, lines: 1 });
+    expect(err).toMatch(/^--storage: Storage folder .*flash cannot be written: ENOENT[^\n]*\n$/);
   });
 
   it("starts where the saved server is no URL, and says when the bundle does not fit", async () => {

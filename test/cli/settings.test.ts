@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { layOver, readEnvironment, savedSettings } from "../../cli/settings";
+import { hidingSources, layOver, readEnvironment, savedSettings } from "../../cli/settings";
 import { createStorage } from "../../host-sim/storage";
 
 let dir: string;
@@ -31,9 +31,33 @@ describe("readEnvironment", () => {
     expect(read(config("[1]"))).toThrow(/JSON object/);
   });
 
-  it("refuses a base URL that is none", () => {
-    expect(() => readEnvironment({ AGENT_BASE_URL: "host:11434" })).toThrow(/^AGENT_BASE_URL has to be a URL/);
-    expect(() => readEnvironment({ AGENT_CONFIG: config('{"baseUrl":"x"}') })).toThrow(/^AGENT_CONFIG: baseUrl/);
+  it("refuses what the board refuses, naming the variable and no value", () => {
+    const read = (env: Record<string, string>) => () => readEnvironment(env);
+    expect(read({ AGENT_BASE_URL: "host:11434" })).toThrow(/^AGENT_BASE_URL: baseUrl must .*http:\/\//);
+    expect(read({ AGENT_BASE_URL: "http://" })).toThrow(/^AGENT_BASE_URL: baseUrl must be a URL/);
+    expect(read({ AGENT_BASE_URL: "http://me:sk-1@host/v1" })).toThrow(/^AGENT_BASE_URL: baseUrl must not [^@]*$/);
+    expect(read({ AGENT_PROVIDER: "foo" })).toThrow("AGENT_PROVIDER: provider must be openai or anthropic");
+    expect(read({ AGENT_API_KEY: "sk 1" })).toThrow(/^AGENT_API_KEY: apiKey must not contain spaces or line breaks$/);
+    const AGENT_CONFIG = config('{"baseUrl":"x","retries":99,"f\u00e4rbe\\n":1}');
+    expect(read({ AGENT_CONFIG })).toThrow(
+      /^AGENT_CONFIG: baseUrl must [^;]*; AGENT_CONFIG: retries must be [^;]* 0 to 5; AGENT_CONFIG: [^;]* färbe\?$/,
+    );
+    expect(read({ AGENT_CONFIG: config('{"retries":null,"systemPrompt":"Grüße"}') })).not.toThrow();
+  });
+});
+
+describe("hidingSources", () => {
+  const saved = { model: "a", retries: 1, provider: "openai", apiKey: "" };
+
+  it("names what hides a saved setting, once", () => {
+    const env = { AGENT_CONFIG: "x.json", AGENT_MODEL: "b", AGENT_API_KEY: "k" };
+    const environment = { model: "b", apiKey: "k", retries: 2, provider: null, maxTokens: 5 };
+    expect(hidingSources(saved, env, environment, {}).sort()).toEqual(["AGENT_CONFIG", "AGENT_MODEL"]);
+    expect(hidingSources(saved, env, environment, { model: "c" })).toEqual(["the stand-in", "AGENT_CONFIG"]);
+  });
+
+  it("names nothing where the values are the same or nothing is saved", () => {
+    expect(hidingSources(saved, { AGENT_MODEL: "a" }, { model: "a" }, { baseUrl: "http://x" })).toEqual([]);
   });
 });
 

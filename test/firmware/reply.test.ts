@@ -319,8 +319,12 @@ describe("calls as odd servers send them", () => {
     expect(odd.arguments.a).toBe(1);
     expect(odd.arguments.isAdmin).toBeUndefined();
     expect(({} as any).isAdmin).toBeUndefined();
-    // Servers write such numbers; the schema check of the tool refuses them.
-    expect(merge([0, "x", "add", '{"a":1e999,"a":2}'])[0]!.name).toBe("add");
+    // What a double cannot hold would be another number, or none, when it is written again.
+    for (const args of ['{"a":1e999}', '{"a":12345678901234567890}', '{"a":-9007199254740994}'])
+      expect(read(delta({ tool_calls: [piece(0, "x", "add", args)] }) + finish("stop"))).toMatchObject({
+        calls: [],
+        refused: [expect.anything()],
+      });
     // A name that every object has is no tool.
     const own = read(delta({ content: '{"name":"__proto__","arguments":{}}' }) + finish("stop"));
     expect(own).toMatchObject({ calls: [], text: '{"name":"__proto__","arguments":{}}' });

@@ -308,6 +308,16 @@ describe("in a folder", () => {
     expect(fs.readdirSync(dir)).toEqual(["agent.json"]);
   });
 
+  it("makes the folders above it, and says so where there can be none", () => {
+    const dir = path.join(newFolder(), "a", "b", "flash");
+    createStorage({ dir }).api.write("x", "1");
+    expect(fs.readdirSync(dir)).toEqual(["x"]);
+    const below = path.join(dir, "x", "y", "z");
+    expect(() => createStorage({ dir: below })).toThrow(`Storage folder ${below} cannot be written: `);
+    // With mkdir's `recursive` this never returned.
+    if (process.platform === "linux") expect(() => createStorage({ dir: "/proc/nope/a" })).toThrow("/proc/nope/a cannot");
+  });
+
   it("says which folder or file is the trouble", () => {
     const dir = newFolder();
     const file = path.join(dir, "file");
