@@ -105,13 +105,13 @@ const METHOD_HINTS = {
   trimEnd: "use trim, or a loop",
 };
 
-/** Modules built into Espruino on an ESP32. Any other name is a file of the Storage, which a person may have put there. */
+/** Modules built into Espruino on an ESP32. Any other name is a file of the Storage, which a person may have. */
 const MODULES = words(`
   ESP32 Flash NetworkJS Storage TelnetServer Wifi crypto dgram fs heatshrink http neopixel net timer tls`);
 
 const MODULE_HINTS = {
   buffer: "use a string of bytes, or Uint8Array",
-  fs: "use require(\"Storage\")",
+  fs: "use require(\"Storage\") for files in flash, require(\"fs\") for those of an SD card",
   https: "use require(\"http\"), with an https: address",
   process: "use the global process",
   timers: "use setTimeout and setInterval",
@@ -126,10 +126,11 @@ const MODULE_HINTS = {
 function missingModule(name) {
   const plain = name.replace(/^node:/, "");
   if (MODULES.has(name) || (plain === name && !builtinModules.includes(name))) return undefined;
-  const known = MODULES.has(plain) ? `use require(${JSON.stringify(plain)})` : undefined;
-  const hint = known ?? MODULE_HINTS[plain] ?? `it has ${[...MODULES].join(", ")}`;
-  return { message: `the board has no module \`${name}\``, hint };
+  return { message: `the board has no module \`${name}\``, hint: moduleHint(plain) };
 }
+
+const moduleHint = (/** @type {string} */ name) =>
+  MODULE_HINTS[name] ?? (MODULES.has(name) ? `use require("${name}")` : `it has ${[...MODULES].join(", ")}`);
 
 /** Reserved words of Espruino's lexer that are ordinary names elsewhere. */
 const RESERVED_NAMES = words("of static let");
@@ -202,7 +203,7 @@ function refusedSyntax(node) {
       if (ts.isArrayLiteralExpression(parent)) return ["spread in an array is not parsed", "use a.concat(b)"];
       return ["spread in a call is not parsed", "use f.apply(null, list), or name each argument"];
     case ts.SyntaxKind.Parameter:
-      if (node.dotDotDotToken) return ["rest parameters are not parsed", "use arguments in a function, or take an array"];
+      if (node.dotDotDotToken) return ["rest parameters are not parsed", "take an array, or use arguments"];
       if (node.initializer) {
         return ["default parameters are not parsed", "set the default in the body: if (a === undefined) a = 1"];
       }
@@ -249,11 +250,17 @@ function refusedSyntax(node) {
     case ts.SyntaxKind.ImportDeclaration: {
       const name = node.moduleSpecifier.text;
       if (MODULES.has(name)) {
-        return [`\`${name}\` is a module of the board, not a file of the bundle`, `use require("${name}")`];
+        return [`\`${name}\` is a module of the board, not a file of the bundle`, moduleHint(name)];
       }
       const missing = missingModule(name);
       return missing && [missing.message, missing.hint];
     }
+    case ts.SyntaxKind.ImportEqualsDeclaration:
+      return ["`import x = …` is not parsed", "use const x = require(…)"];
+    case ts.SyntaxKind.ModuleDeclaration:
+      return node.modifiers?.some((m) => m.kind === ts.SyntaxKind.DeclareKeyword)
+        ? undefined
+        : ["a namespace cannot stand in a tool", "use an object, or a file of its own"];
     default:
       return undefined;
   }
@@ -271,31 +278,30 @@ function isAssigned(node) {
   return ts.isArrayLiteralExpression(parent) && isAssigned(parent);
 }
 
-/** What esbuild takes off: types, and declarations without code. */
+/** What esbuild takes off unread: not overloads and `declare function`, whose parameters it refuses as the others'. */
 const isErased = (node) =>
   (ts.isTypeNode(node) && !ts.isExpressionWithTypeArguments(node)) ||
   ts.isInterfaceDeclaration(node) ||
   ts.isTypeAliasDeclaration(node) ||
-  (ts.isFunctionLike(node) && !node.body) ||
-  (ts.isImportDeclaration(node) && node.importClause?.isTypeOnly) ||
-  (ts.canHaveModifiers(node) && node.modifiers?.some((m) => m.kind === ts.SyntaxKind.DeclareKeyword));
+  (ts.isImportDeclaration(node) && node.importClause?.isTypeOnly);
 
 /**
  * Checks one source before esbuild sees it. It is silent on what only the finished bundle shows, and on syntax that
  * esbuild lowers to what the board has (`?.`, `**`, enums, types).
  * @param {ts.SourceFile} sourceFile with parents
  * @param {string} file its path as it is printed
+ * @param {(ts.Node | undefined)[]} [replaced] nodes whose text does not get into the bundle
  * @returns {Problem[]} in order of their place; a construct is reported once, without what stands inside its pattern
  */
-export function checkTypeScript(sourceFile, file) {
+export function checkTypeScript(sourceFile, file, replaced = []) {
   const problems = [];
   const report = (node, [message, hint]) => {
     const { line, character } = sourceFile.getLineAndCharacterOfPosition(node.getStart(sourceFile));
     problems.push({ message, hint, file, line: line + 1, column: character + 1 });
   };
-  /** `suspends`: inside a function already refused for being async or a generator, whose await and yield say no more. */
+  /** `suspends`: inside a function already refused for being async or a generator. */
   const visit = (node, suspends) => {
-    if (isErased(node)) return;
+    if (isErased(node) || replaced.includes(node)) return;
     if (ts.isFunctionLike(node)) {
       const isAsync = node.modifiers?.some((m) => m.kind === ts.SyntaxKind.AsyncKeyword);
       if (isAsync) report(node, ["async functions are not parsed", "return a promise and use then"]);
@@ -331,7 +337,8 @@ export function syntaxError(sourceFile, file) {
   // The parser notices a missing bracket where the text ends; it remembers where the bracket was opened.
   const opened = errors.flatMap((e) => e.relatedInformation ?? []).find((info) => info.file);
   const place = opened && sourceFile.getLineAndCharacterOfPosition(opened.start);
-  const hint = place ? `close the \`${sourceFile.text[opened.start]}\` of ${place.line + 1}:${place.character + 1}` : "";
+  const bracket = place && sourceFile.text[opened.start];
+  const hint = place ? `close the \`${bracket}\` of ${place.line + 1}:${place.character + 1}` : "";
   return { message, hint, file, line: at.line + 1, column: at.character + 1 };
 }
 

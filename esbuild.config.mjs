@@ -60,8 +60,8 @@ export async function buildBundle(options = {}) {
       bundle: true,
       minify: true,
       mangleProps: new RegExp(`^(${INTERNAL_PROPERTIES.split(" ").join("|")})$`),
-      // No function around it: `require` gives the file a scope already, and each function costs three variables more in a
-      // scope within a scope.
+      // No function around it: `require` gives the file a scope already, and each function costs three variables more
+      // in a scope within a scope.
       format: "cjs",
       platform: "neutral",
       target: "es2015",
@@ -74,7 +74,7 @@ export async function buildBundle(options = {}) {
       treeShaking: true,
       define: { require: REQUIRE },
       tsconfigRaw: { compilerOptions: { useDefineForClassFields: false } },
-      // Behind the source check: what esbuild must not pass on or lower with helpers that the board does not run either.
+      // Behind the source check: what esbuild must not lower, because its helpers do not run on the board either.
       supported: {
         "array-spread": false,
         "default-argument": false,
@@ -128,8 +128,13 @@ async function problemOfMessage({ text, location, notes, detail }, toolsDir) {
   const unsupported = /^Transforming (.*) to the configured target environment/.exec(text);
   const message = unsupported ? `${unsupported[1]} is not parsed by the board` : text;
   // esbuild adds to an error of a plugin what led to the plugin: nothing the reader can act on.
-  const note = notes?.find((n) => !n.text.startsWith("The plugin "))?.text;
-  const hint = unsupported ? "no spread, rest, defaults, destructuring, async or generators" : detail?.hint ?? note;
+  const note = notes?.find((n) => !n.text.startsWith("The plugin "));
+  const advice = note?.location && note.text.endsWith(":") ? `${note.text} line ${note.location.line}` : note?.text;
+  const hint =
+    unsupported ? "no spread, rest, defaults, destructuring, async or generators"
+    // Here esbuild's own advice is about Node.
+    : text.startsWith("Could not resolve") ? "import files as ./name; modules of the board are read with require"
+    : detail?.hint ?? advice;
   const file = place.file.split(path.sep).join("/");
   return { message, hint: hint ?? "", file, line: place.line, column: place.column + 1 };
 }

@@ -109,8 +109,6 @@ function parseTool(file, root) {
   };
   const unreadable = syntaxError(sourceFile, shown);
   if (unreadable) throw new SourceError([unreadable]);
-  const problems = checkTypeScript(sourceFile, shown);
-  if (problems.length) throw new SourceError(problems);
   const imports = sourceFile.statements.filter(ts.isImportDeclaration);
   const exported = sourceFile.statements.find((s) => ts.isExportAssignment(s) && !s.isExportEquals);
   if (!exported) fail(undefined, "a tool file needs `export default { name, description, parameters, execute }`");
@@ -127,6 +125,10 @@ function parseTool(file, root) {
     fail(exported, "the default export must be an object literal, or a const that is one");
   }
   const property = (name) => object.properties.find((p) => p.name && (p.name.text ?? "") === name);
+  // Run at build time only: there may stand whatever Node runs.
+  const values = [property("description"), property("parameters")].filter((p) => p && ts.isPropertyAssignment(p));
+  const problems = checkTypeScript(sourceFile, shown, values);
+  if (problems.length) throw new SourceError(problems);
   return { file, text, sourceFile, imports, exported, object, property, fail };
 }
 
@@ -143,7 +145,8 @@ async function evaluateTools(files, root) {
     outdir: "out",
     format: "esm",
     platform: "neutral",
-    define: { require: "globalThis.require" },
+    define: { require: "$require" },
+    banner: { js: "const $require = (name) => { throw new Error(`require(\"${name}\") works on the board only`); };" },
     metafile: true,
     sourcemap: "external",
     logLevel: "silent",
@@ -156,14 +159,16 @@ async function evaluateTools(files, root) {
       const url = `data:text/javascript;base64,${Buffer.from(output(".js").contents).toString("base64")}`;
       values.push((await import(url)).default);
     } catch (error) {
-      const at = /base64,[\w+/=]*:(\d+):(\d+)/.exec(error?.stack ?? "");
       const map = new TraceMap(output(".js.map").text);
-      const origin = at && originalPositionFor(map, { line: Number(at[1]), column: Number(at[2]) - 1 });
-      const source = origin?.source && path.resolve(path.dirname(output(".js.map").path), origin.source);
+      // The innermost frame that is in a source.
+      const origin = [...String(error?.stack).matchAll(/base64,[\w+/=]*:(\d+):(\d+)/g)]
+        .map(([, line, column]) => originalPositionFor(map, { line: Number(line), column: Number(column) - 1 }))
+        .find(({ source }) => source);
+      const source = origin ? path.resolve(path.dirname(output(".js.map").path), origin.source) : files[i];
       const message = `the file cannot be run at build time: ${error?.message ?? error}`;
-      const hint = "only execute runs on the board: move what needs the board into it";
-      const place = source ? { line: origin.line, column: origin.column + 1 } : { line: 1, column: 1 };
-      throw new SourceError([{ message, hint, file: shownPath(root, source || files[i]), ...place }]);
+      const hint = "its own statements run once, for its values: move what needs the board into execute";
+      const { line, column } = origin ?? { line: 1, column: 0 };
+      throw new SourceError([{ message, hint, file: shownPath(root, source), line, column: column + 1 }]);
     }
   }
   return { values, inputs: Object.keys(result.metafile.inputs).map((input) => path.resolve(root, input)) };
@@ -187,7 +192,8 @@ function refuseIgnored(toolsDir, root, tools, used) {
   for (const name of fs.readdirSync(toolsDir, { recursive: true }).map(String).sort()) {
     const file = path.join(toolsDir, name);
     const isCode = /\.[cm]?[jt]sx?$/.test(name) && !/\.(d|test)\.[cm]?ts$/.test(name);
-    if (!isCode || /(^|[\\/])(node_modules|\.)/.test(name) || known.has(file) || fs.statSync(file).isDirectory()) continue;
+    const isHidden = /(^|[\\/])(node_modules|\.)/.test(name);
+    if (!isCode || isHidden || known.has(file) || fs.statSync(file).isDirectory()) continue;
     const target = `${folder}/${path.basename(name).replace(/\.[^.]*$/, "")}.ts`;
     const hint = `make it ${target}, or import it in a tool`;
     const message = `this file would be ignored: tools are the files ${folder}/NAME.ts`;
@@ -403,7 +409,8 @@ function stripExports(tool, magic) {
 // ---- plugins
 
 const dataUrl = (map) => `\n//# sourceMappingURL=${map.toUrl()}`;
-const isBoardSource = (file) => /(^|[\\/])(firmware|tools)[\\/].*\.ts$/.test(file) && !/[\\/]test[\\/]|\.d\.ts$/.test(file);
+const isBoardSource = (file) =>
+  /(^|[\\/])(firmware|tools)[\\/].*\.ts$/.test(file) && !/[\\/]test[\\/]|\.d\.ts$/.test(file);
 
 /** The name of the generated module: a path that could stand in the folder, so that its imports are relative to it. */
 const GENERATED = "(all tools)";

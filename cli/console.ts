@@ -65,8 +65,8 @@ const ctrlD = 0x04;
 
 /**
  * Joins a terminal or a pipe with the board's console. Bytes go through both ways; Ctrl-D leaves the chat, and the
- * program where the interpreter has the console. In a pipe each line is typed once the board is idle, and the end of the
- * input ends the program. Resolves when it is over; the terminal is as it was before.
+ * program where the interpreter has the console. In a pipe each line is typed once the board is idle, and the end of
+ * the input ends the program. Resolves when it is over; the terminal is as it was before.
  */
 export async function runConsole(board: Board, watch: Watch, input: Input): Promise<void> {
   if (input.isTTY) return runTerminal(board, input);

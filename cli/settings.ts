@@ -19,8 +19,8 @@ const settingOfVariable: Record<string, string> = {
 type Environment = Record<string, string | undefined>;
 
 /**
- * Settings from AGENT_CONFIG (a JSON file) and, over them, from the other AGENT_ variables. Empty variables count as not
- * set. What may be set, and to what, is the board's own rule.
+ * Settings from AGENT_CONFIG (a JSON file) and, over them, from the other AGENT_ variables. Empty variables count as
+ * not set. What may be set, and to what, is the board's own rule.
  * @throws {UsageError} one line naming each variable that is wrong, never a value
  */
 export function readEnvironment(env: Environment): Settings {
@@ -29,7 +29,10 @@ export function readEnvironment(env: Environment): Settings {
   for (const [variable, setting] of Object.entries(settingOfVariable)) {
     if (env[variable]) sources.push([variable, { [setting]: env[variable] }]);
   }
-  const problems = sources.flatMap(([variable, settings]) => problemsOf(settings).map((text) => `${variable}: ${text}`));
+  const problems = sources
+    .map(([variable, settings]) => [variable, problemsOf(settings).join(", ")])
+    .filter(([, text]) => text !== "")
+    .map(([variable, text]) => `${variable}: ${text}`);
   if (problems.length > 0) throw new UsageError(problems.join("; "));
   return Object.assign({}, ...sources.map(([, settings]) => settings));
 }
@@ -40,7 +43,8 @@ function problemsOf(settings: Settings): string[] {
   // A name in the file may hold anything; what is told is one line.
   if (problems.length > 0) return problems.map((text) => fromBytes(text).replace(/[\x00-\x1f\x7f]/g, "?"));
   const { baseUrl } = settings;
-  return baseUrl && !URL.canParse(String(baseUrl)) ? ["baseUrl must be a URL such as http://192.168.1.10:11434/v1"] : [];
+  const isUsable = !baseUrl || URL.canParse(String(baseUrl));
+  return isUsable ? [] : ["baseUrl must be a URL such as http://192.168.1.10:11434/v1"];
 }
 
 /**

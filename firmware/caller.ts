@@ -117,18 +117,19 @@ export function createCaller(registry: Registry): Caller {
           }
           resolve(result);
         }
+        // Before the tool runs: where it uses up the memory, the board stops it and nothing below is reached.
+        timer = setTimeout(function () {
+          timer = undefined;
+          fail(call.name + " gave no result within " + setting("toolTimeoutMs") + " ms (toolTimeoutMs), or ran out of memory");
+        }, setting("toolTimeoutMs"));
         let output;
         try {
           output = execute(call);
         } catch (e) {
           return fail(e);
         }
-        if (!(output instanceof Promise)) return settle(output);
-        timer = setTimeout(function () {
-          timer = undefined;
-          fail(call.name + " gave no result within " + setting("toolTimeoutMs") + " ms (toolTimeoutMs)");
-        }, setting("toolTimeoutMs"));
-        output.then(settle, fail);
+        if (output instanceof Promise) output.then(settle, fail);
+        else settle(output);
       });
     },
   };

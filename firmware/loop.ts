@@ -6,6 +6,8 @@ import { exchange } from "./request";
 import { cutUtf8, fromJson, limitText, readWhole, toJson, wireText } from "./text";
 import type { AgentEvent, Provider, ReplyCall, ReplyCollector, RunResult, Session, StopReason, ToolResult } from "./types";
 
+/** Milliseconds between looks at whether a step was interrupted. */
+const HEARTBEAT_MS = 500;
 /** Bytes kept of what a call came to, in case it is made again. */
 const OUTCOME_BYTES = 120;
 
@@ -28,8 +30,8 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
   /** Turns in a row, up to this one, in which no tool was run. */
   let fruitless = 0;
   let stop: (() => void) | undefined;
-  /** What to do if the tool that runs is interrupted. */
-  let interrupted: (() => void) | undefined;
+  /** A step is to come, or a tool is to give its result; while the model is asked, `stop` is set. */
+  let waiting = false;
   let settle: ((result: RunResult) => void) | undefined;
 
   function remember(kind: number, text: string, calls?: ReplyCall[], isError?: boolean): boolean {
@@ -40,6 +42,7 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
     const resolve = settle;
     if (!resolve) return;
     settle = undefined;
+    clearInterval(heartbeat);
     if (stop) stop();
     session.abort = undefined;
     // What somebody stopped must not be done by the next prompt.
@@ -55,21 +58,23 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
   }
 
   // Goes on from the idle loop: callers are deep in the stack, or one of many in a row. A timer costs 9 variables, a
-  // promise with its two reactions 57. A fault of ours must not leave the session busy for ever: where the board interrupts
-  // a step (out of memory, no stack), which nothing can catch, the second timer is not cleared.
+  // promise with its two reactions 57.
   function later(step: () => void): void {
+    waiting = true;
     setTimeout(function () {
-      const guard = setTimeout(function () {
-        if (interrupted) interrupted();
-        else end("transportError", "", "interrupted: the board ran out of memory or stack. Lower historyBytes, or free variables");
-      }, 1);
+      waiting = false;
       try {
         if (settle) step();
       } catch (e) {
-        end("transportError", "", "internal error: " + (e as Error).message);
+        broken(e);
       }
-      clearTimeout(guard);
     }, 1);
+  }
+
+  // A step that failed must not leave the session busy for ever. Out of memory and an overflow of the stack interrupt
+  // it, pass every `catch`, and are seen by the heartbeat only: nothing is left that would go on with the run.
+  function broken(e: any): void {
+    end("transportError", "", "interrupted: " + ((e && e.message) || "out of memory or stack. Lower historyBytes, or free variables"));
   }
 
   function turn(): void {
@@ -143,7 +148,6 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
     const call = calls.shift();
     if (!call) return later(turn);
     function answer(result: ToolResult): void {
-      interrupted = undefined;
       let content = result.content;
       // Text that is all escapes grows when it is written as JSON.
       while (content.length > 64 && wireText(content).length > share) content = limitText(content, content.length >> 1);
@@ -163,16 +167,9 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
     const repeatable = node && load(node).repeatable;
     fruitless = 0;
     session.emit({ type: "toolStart", name: call.name, callId: call.id, arguments: call.arguments });
-    interrupted = function () {
-      later(function () {
-        answer({ isError: true, content: call.name + " was interrupted: it ran out of memory or stack. Ask it for less" });
-      });
-    };
     createCaller(session.tools)
       .call(call)
       .then(function (result) {
-        if (!interrupted) return;
-        interrupted = undefined;
         // What failed may be tried once more.
         if (!repeatable)
           outcomes[key] =
@@ -181,14 +178,16 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
           answer(result);
         });
       })
-      .catch(function (e) {
-        end("transportError", "", "internal error: " + e.message);
-      });
+      .catch(broken);
+    waiting = true;
   }
 
   const promise = new Promise<RunResult>(function (resolve) {
     settle = resolve;
   });
+  const heartbeat = setInterval(function () {
+    if (!waiting && !stop) broken(undefined);
+  }, HEARTBEAT_MS);
   session.abort = function (reason) {
     end("aborted", "", reason);
   };

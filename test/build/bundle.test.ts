@@ -7,7 +7,7 @@ import vm from "node:vm";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { formatProblem } from "../../esbuild.check.mjs";
 import { buildBundle } from "../../esbuild.config.mjs";
-import { encodeSource, wireSchema } from "../../esbuild.tools.mjs";
+import { encodeSource, generateTools, toolPlace, wireSchema } from "../../esbuild.tools.mjs";
 
 let folder: string;
 beforeEach(() => {
@@ -84,7 +84,7 @@ describe("bundle", () => {
     const main = "print(1);\nexport function f(a = 1) {\n  return a;\n}\nf();";
     const { problems, code } = await build({ "main.ts": main });
     expect(code).toBe("");
-    expect(lines(problems)[0]).toMatch(/^main\.ts:2:\d+ default arguments/);
+    expect(lines(problems)[0]).toMatch(/^main\.ts:2:19 default parameters are not parsed — set the default/);
   });
 
   it("fails with the TypeScript line on what only the finished bundle shows", async () => {
@@ -107,7 +107,7 @@ describe("bundle", () => {
   it("fails over the size budget and says what is largest", async () => {
     const { problems, sizes } = await build({ "main.ts": 'print("0123456789");' }, { budget: 10 });
     expect(problems[0].message).toMatch(/of 10$/);
-    expect(problems[0].hint).toContain("main.ts");
+    expect(problems[0].hint).toMatch(/raise SIZE_BUDGET in esbuild\.config\.mjs; largest: .*main\.ts 20$/);
     expect(sizes.reduce((sum, s) => sum + s.bytes, 0)).toBe('print("0123456789");'.length);
   });
 
@@ -220,8 +220,16 @@ describe("tools", () => {
       tool("t", { parameters: '{ type: "object", properties: {}, required: ["a"] }' }),
       /^t\.ts:4:3 t requires a, which is none of its properties/,
     ],
-    ["a file that cannot be run", `throw new Error("boom");\n${tool("t")}`, /^t\.ts:1:1 .*boom/],
-    ["a file that cannot be read", "export default {", /^t\.ts:1:\d+ /],
+    [
+      "a file that cannot be run",
+      `throw new Error("boom");\n${tool("t")}`,
+      /^t\.ts:1:7 the file cannot be run at build time: boom — its own statements/,
+    ],
+    [
+      "a file that cannot be read",
+      "export default {",
+      /^t\.ts:1:17 syntax error: '}' expected — close the `{` of 1:16$/,
+    ],
   ])("refuses %s", async (_what, text, expected) => {
     const { problems } = await build({ "main.ts": LOAD, "tools/t.ts": text });
     expect(lines(problems)[0]).toMatch(expected);
@@ -232,11 +240,171 @@ describe("tools", () => {
     expect(lines(problems)[0]).toMatch(/^b\.ts:2:3 two tools are called "same": a\.ts has it too/);
   });
 
+  /** A tool whose execute has `body` from line 6, column 5 on. */
+  const toolWith = (body: string, head = "execute(args: any)") =>
+    tool("t").replace('execute: () => "done",', `${head} {\n    ${body}\n    return "";\n  },`);
+
+  it.each([
+    ["object spread", "const o = { b: 1, ...args };", "6:23 spread in an object is not parsed — use Object.assign("],
+    ["call spread", "print(Math.max(...[1, 2]));", "6:20 spread in a call is not parsed — use f.apply("],
+    ["spread in new", "print(new Date(...[1]));", "6:20 spread in a call is not parsed — use f.apply("],
+    ["array spread", "print([0, ...[1]]);", "6:15 spread in an array is not parsed — use a.concat("],
+    ["object destructuring", "const { a, ...b } = args;", "6:11 destructuring is not parsed — read each property"],
+    ["array destructuring", "const [a, [b]] = args;", "6:11 destructuring is not parsed — read each element"],
+    ["destructuring in for", "for (const [k, v] of [[1, 2]]) print(k, v);", "6:16 destructuring is not parsed — read"],
+    ["assignment to a pattern", "let a; ({ a } = args);", "6:13 destructuring is not parsed — assign each property"],
+    ["swapping", "let a, b; [a, b] = [b, a];", "6:15 destructuring is not parsed — assign each element"],
+    ["rest parameters", "print((...r: any[]) => r);", "6:12 rest parameters are not parsed — take an array"],
+    ["default parameters", "print((a = 1) => a);", "6:12 default parameters are not parsed — set the default in"],
+    ["async", "print(async () => { await 1; });", "6:11 async functions are not parsed — return a promise"],
+    ["generators", "print(function* () { yield 1; });", "6:11 generators are not parsed — return an array"],
+    ["#private", "class A { #x = 1; y() { return this.#x; } }", "6:15 #private names are not parsed — use a name"],
+    ["static blocks", "class A { static { print(1); } }", "6:15 static blocks are not parsed — assign after"],
+    ["accessor", "class A { accessor x = 1; }", "6:15 `accessor` fields are not parsed — write get and set"],
+    ["decorators", "@print class A {}", "6:5 decorators are not parsed — call the function"],
+    ["using", "using a = args;", "6:5 `using` is not parsed — use const"],
+    ["BigInt", "print(1n);", "6:11 BigInt is not parsed — use a number"],
+    ["import()", 'print(import("./x"));', "6:11 `import()` is not parsed — use require"],
+    ["namespaces", "}, x() {} }; namespace N { export const a = 1; } const o = { y() {", "6:18 a namespace cannot"],
+    ["a module of Node", 'require("child_process");', "6:5 the board has no module `child_process` — it has ESP32,"],
+    ["node: modules", 'require("node:http");', '6:5 the board has no module `node:http` — use require("http")'],
+  ])("refuses %s at its own line", async (_what, body, expected) => {
+    const { problems } = await build({
+      "main.ts": LOAD,
+      "tools/a.ts": tool("a", { description: '"ä"' }),
+      "tools/t.ts": toolWith(body),
+    });
+    expect(lines(problems)).toEqual([expect.stringContaining(`t.ts:${expected}`)]);
+    expect(lines(problems)[0]).not.toContain("The plugin");
+  });
+
+  it("refuses an async execute", async () => {
+    const head = "async execute(args: any)";
+    const { problems } = await build({ "main.ts": LOAD, "tools/t.ts": toolWith("await args;", head) });
+    expect(lines(problems)).toEqual([
+      "t.ts:5:3 async functions are not parsed — return a promise and use then",
+    ]);
+  });
+
+  it("refuses imports of modules that are no files", async () => {
+    const { problems } = await build({
+      "main.ts": LOAD,
+      "tools/t.ts": `import fs from "node:fs";\nimport os from "os";\nimport s from "Storage";\n${tool("t")}`,
+    });
+    expect(lines(problems)).toEqual([
+      expect.stringContaining('t.ts:1:1 the board has no module `node:fs` — use require("Storage") for files in flash,'),
+      expect.stringContaining("t.ts:2:1 the board has no module `os` — it has ESP32, Flash,"),
+      't.ts:3:1 `Storage` is a module of the board, not a file of the bundle — use require("Storage")',
+    ]);
+  });
+
+  it("leaves alone what the board has, types, and syntax that is lowered to what it has", async () => {
+    const { problems } = await build({
+      "main.ts": LOAD,
+      "tools/t.ts": [
+        "type F = (...all: any[]) => void;",
+        "interface I extends Date { f({ a }: any, ...b: any[]): void }",
+        toolWith(
+          'let f: F | undefined = require("Storage").read; f ??= require("my_file"); f?.(args?.x, 2 ** args.y, [[1]]);',
+        ),
+      ].join("\n"),
+      "tools/u.ts": tool("u", {
+        description: '["Does", ..."it"].join("")',
+        parameters: '{ ...{ type: "object" }, properties: {} }',
+      }),
+    });
+    expect(problems).toEqual([]);
+  });
+
+  it("reports every tool file's problems at once", async () => {
+    const { problems } = await build({
+      "main.ts": LOAD,
+      "tools/a.ts": toolWith("print({ ...args }, [...args]);"),
+      "tools/b.ts": "export default {\n  a: {\n    b: 1,\n};\n",
+      "tools/c.ts": "export const x = 1;",
+    });
+    expect(lines(problems)).toEqual([
+      expect.stringMatching(/^a\.ts:6:13 spread in an object/),
+      expect.stringMatching(/^a\.ts:6:25 spread in an array/),
+      "b.ts:4:2 syntax error: ',' expected — close the `{` of 1:16",
+      expect.stringMatching(/^c\.ts:1:1 a tool file needs `export default/),
+    ]);
+  });
+
+  it.each([
+    ["const a = `x", "1:13 syntax error: Unterminated template literal"],
+    [`${tool("t")}\nfunction f( {\n`, "9:1 syntax error: "],
+    [tool("t").replace('"t",', '"t"'), "3:3 syntax error: ',' expected"],
+    [
+      `const a = 1;\nconst a = 2;\n${tool("t")}`,
+      '2:7 The symbol "a" has already been declared — The symbol "a" was originally declared here: line 1',
+    ],
+    [
+      `import x from "chalk-not-there";\n${tool("t", { execute: "() => x" })}`,
+      '1:15 Could not resolve "chalk-not-there" — import files as ./',
+    ],
+    [
+      `import x from "./nothing";\n${tool("t", { execute: "() => x" })}`,
+      '1:15 Could not resolve "./nothing" — import files as ./',
+    ],
+  ])("reports the error of %j at its own line", async (text, expected) => {
+    const { problems } = await build({ "main.ts": LOAD, "tools/t.ts": text });
+    expect(lines(problems)[0]).toContain(`t.ts:${expected}`);
+  });
+
+  it("says which line cannot be run at build time", async () => {
+    const text = `// one\nconst list = require("Storage").list();\n${tool("t", { execute: "() => list" })}`;
+    const { problems } = await build({ "main.ts": LOAD, "tools/t.ts": text });
+    expect(lines(problems)).toEqual([
+      expect.stringMatching(/^t\.ts:2:14 the file cannot be run at build time: require\("Storage"\) works on the board only — its own/),
+    ]);
+  });
+
+  it.each([
+    ["zz.js", "zz.ts"],
+    ["zz.mts", "zz.ts"],
+    ["sub/zz.ts", "zz.ts"],
+  ])("refuses tools/%s, which would be ignored", async (name, instead) => {
+    const { problems } = await build({ "main.ts": LOAD, [`tools/${name}`]: tool("zz"), "tools/a.ts": tool("a") });
+    const message = "this file would be ignored: tools are the files tools/NAME.ts";
+    expect(problems.map((p) => formatProblem(p).replace(/^.*\/(?=tools\/.*:\d+:\d)/, ""))).toEqual([
+      expect.stringContaining(`${name}:1:1 ${message} — make it tools/${instead}, or import it in a tool`),
+    ]);
+  });
+
+  it("takes code in a subfolder that a tool imports, and files that are no code", async () => {
+    const { code, problems } = await build({
+      "main.ts": LOAD,
+      "tools/README.md": "tools",
+      "tools/a.test.ts": "",
+      "tools/lib/types.ts": "export interface T { a: 1 }",
+      "tools/lib/x.ts": 'export const x = "x";',
+      "tools/lib/y.js": 'export const y = "y";',
+      "tools/a.ts": [
+        'import type { T } from "./lib/types";\nimport { x } from "./lib/x";\nimport { y } from "./lib/y.js";',
+        tool("a", { execute: "(_: T) => x + y" }),
+      ].join("\n"),
+    });
+    expect(problems).toEqual([]);
+    expect(run(code).result.loadTool(0).execute()).toBe("xy");
+  });
+
   it("works without any tool", async () => {
     const { code, problems } = await build({ "main.ts": LOAD });
     expect(problems).toEqual([]);
     expect(run(code).result.names).toBe("");
   });
+});
+
+it("toolPlace leads from the generated module to the tool's own file", async () => {
+  const toolsDir = path.join(folder, "tools");
+  write({ "tools/a.ts": tool("a"), "tools/b.ts": `\n${tool("b")}` });
+  const generated = (await generateTools(toolsDir)).code.split("\n");
+  const line = generated.findLastIndex((text) => text.includes("execute:"));
+  const column = generated[line].indexOf("execute:");
+  const place = { file: "tools/(all tools)", line: line + 1, column };
+  expect(await toolPlace(place, toolsDir, folder)).toEqual({ file: "tools/b.ts", line: 6, column: 2 });
+  expect(await toolPlace({ ...place, file: "firmware/x.ts" }, toolsDir, folder)).toMatchObject({ line: line + 1 });
 });
 
 it("wireSchema turns double into number at every depth, and keeps a parameter called type", () => {
@@ -263,6 +431,12 @@ it("the script fails with exit code 1 and readable lines, and prints sizes", () 
   const failed = script();
   expect(failed.status).toBe(1);
   expect(failed.stderr).toContain("firmware/main.ts:3:11 the board has no method `flat` — use concat or a loop");
+  write({ "firmware/main.ts": 'import { x } from "./room/x";\nprint(x);\n' });
+  write({ "tools/a.ts": tool("a", { execute: "(args: any) => ({ ...args })" }) });
+  write({ "firmware/main.ts": 'import { toolNames } from "tools:all";\nprint(toolNames());\n' });
+  expect(script().stderr).toBe(
+    "tools/a.ts:5:30 spread in an object is not parsed — use Object.assign({}, a, { b: 1 })\nbuild failed: 1 problem\n",
+  );
   write({ "firmware/main.ts": 'import { x } from "./room/x";\nprint(x);\n' });
   const passed = script();
   expect(passed.status).toBe(0);

@@ -165,6 +165,8 @@ const RULES: [message: string, refused: string, allowed: string][] = [
   ["replacer", "p(JSON.stringify({}, (k, v) => v))", "p(JSON.stringify({}, null, 2))"],
   ["limit", "p('a,b'.split(',', 1))", "p('a,b'.split(','))"],
   ["takes its message only", "p(new Error('a', { cause: 1 }))", "p(new Error('a'))"],
+  ["no module `util`", "require('util')", "require('Storage'); require('fs'); require('timer'); require('mine')"],
+  ["no module `https`", "require('https')", "require('http'); require('tls'); require('crypto')"],
   // regular expressions
   ["no `?`", "p(/a?/)", "p(/a*/)"],
   ["no `?`", "p('a'.split(/\\r?\\n/))", "p('a'.split(/\\r\\n/))"],

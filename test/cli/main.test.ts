@@ -1,5 +1,14 @@
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { PassThrough, Readable } from "node:stream";
@@ -143,7 +152,7 @@ describe("bad usage exits with 2 and one clear line", () => {
     ],
     ["AGENT_CONFIG that is not there", () => [], /AGENT_CONFIG: .*none/, () => ({ AGENT_CONFIG: at("none") })],
     ["AGENT_BASE_URL that is none", () => [], /AGENT_BASE_URL/, () => ({ AGENT_BASE_URL: "localhost" })],
-    ["an unknown AGENT_PROVIDER", () => ["--ask", "hi"], /AGENT_PROVIDER: .*anthropic/, () => ({ AGENT_PROVIDER: "foo" })],
+    ["an unknown AGENT_PROVIDER", () => [], /AGENT_PROVIDER: .*anthropic/, () => ({ AGENT_PROVIDER: "foo" })],
   ])("%s", async (_, args, message, env = () => ({})) => {
     const { code, out, err } = await run(args(), { env: env() });
     expect({ code, out }).toEqual({ code: 2, out: "" });
@@ -245,7 +254,8 @@ describe("lines in a pipe", () => {
   });
 
   it("give exit code 1 if any run failed, and the rest are typed all the same", async () => {
-    const stdin = `${"x".repeat(2000)}\n\x04set_config({baseUrl:"http://127.0.0.1:1/v1",retries:0})\nask("hello")\nprint(6*7)\n`;
+    const change = 'set_config({baseUrl:"http://127.0.0.1:1/v1",retries:0})';
+    const stdin = `what is 21 times 2\n\x04${change}\nask("hello")\nprint(6*7)\n`;
     const { code, out } = await run(["--events", at("events.jsonl")], { stdin });
     expect(code).toBe(1);
     expect(out).toContain("\n42\n");

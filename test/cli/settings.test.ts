@@ -40,7 +40,7 @@ describe("readEnvironment", () => {
     expect(read({ AGENT_API_KEY: "sk 1" })).toThrow(/^AGENT_API_KEY: apiKey must not contain spaces or line breaks$/);
     const AGENT_CONFIG = config('{"baseUrl":"x","retries":99,"f\u00e4rbe\\n":1}');
     expect(read({ AGENT_CONFIG })).toThrow(
-      /^AGENT_CONFIG: baseUrl must [^;]*; AGENT_CONFIG: retries must be [^;]* 0 to 5; AGENT_CONFIG: [^;]* färbe\?$/,
+      /^AGENT_CONFIG: baseUrl must .*, retries must be .* 0 to 5, no setting is called färbe\?$/,
     );
     expect(read({ AGENT_CONFIG: config('{"retries":null,"systemPrompt":"Grüße"}') })).not.toThrow();
   });
