@@ -391,7 +391,7 @@ describe("what a tool gives", () => {
     expect(result).toBeUndefined();
     firmware.clock.advance(1);
     await settle();
-    expect(result).toEqual({ isError: true, content: "tool gave no result within 10000 ms (toolTimeoutMs)" });
+    expect(result).toEqual({ isError: true, content: "tool gave no result within 10000 ms (toolTimeoutMs), or ran out of memory" });
     resolve("late");
     await settle();
     expect(result.isError).toBe(true);
