@@ -53,6 +53,8 @@ export function createCaller(registry: Registry): Caller {
       // Not Number(), which takes 010 for 8 on the board.
       if (number && typeof value === "string" && NUMERIC.test(value.trim()) && !isNaN(parseFloat(value)))
         args[name] = value = parseFloat(value);
+      // The board keeps 5.0 apart from 5, and knows no pin 5.0.
+      if (number && value === (value | 0)) args[name] = value | 0;
       const is = value instanceof Array ? "array" : typeof value;
       let want = "";
       if (type === "integer" && !(is === "number" && value === Math.floor(value))) want = "a whole number";
