@@ -27,7 +27,7 @@ const REQUIRE = "$equire";
 
 /**
  * Property names that nobody outside the bundle sees: esbuild makes them short. A name of up to four characters is one
- * variable on the board, a longer one two, in every object that has it. No name of an event, a setting, a tool or of
+ * variable on the board, a longer one two, in every object that has it. No name of an event, a setting, a tool, a file or of
  * Espruino's own library may stand here.
  */
 const INTERNAL_PROPERTIES =

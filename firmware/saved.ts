@@ -5,7 +5,10 @@ import { open } from "./session";
 import { fromJson, toJson } from "./text";
 import type { Session } from "./types";
 
-/** Storage file that keeps a conversation: a line of JSON, then the messages as the history has them. */
+/**
+ * Storage file that keeps a conversation: a line of JSON, then the messages as the history has them. The names in it
+ * must be none of those that the build shortens: the file outlives the bundle.
+ */
 const FILE = "session";
 /** Where a file goes that cannot be read. */
 const DAMAGED_FILE = "session.bad";
@@ -24,7 +27,7 @@ export function savedSession(session: Session): SavedSession {
       if (session.abort) return "busy: save when the answer is there";
       if (!h || !h.used) return "there is no conversation to save";
       const text = readHistory(h, 0, h.used);
-      const head = toJson({ provider: h.provider, sizes: h.sizes, crc: E.CRC32(text) }) + "\n";
+      const head = toJson({ provider: h.provider, lengths: h.sizes, crc: E.CRC32(text) }) + "\n";
       return writeFile(FILE, [head, text]) || h.sizes.length + " messages saved";
     },
     load: function () {
@@ -38,8 +41,8 @@ export function savedSession(session: Session): SavedSession {
       try {
         const head = fromJson(file.substr(0, at));
         let used = 0;
-        for (const size of head.sizes) used += size >> 3;
-        if (used === text.length && E.CRC32(text) === head.crc) sizes = head.sizes;
+        for (const size of head.lengths) used += size >> 3;
+        if (used === text.length && E.CRC32(text) === head.crc) sizes = head.lengths;
         provider = head.provider;
       } catch (e) {
         sizes = undefined;
