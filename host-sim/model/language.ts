@@ -73,7 +73,7 @@ const groupWords: Record<string, string> = {
   send: "send mail email message post",
   set: "set turn switch put adjust write drive pull make",
   toggle: "toggle blink flash pulse",
-  pwm: "pwm duty dim dimmer brightness fade percent blink",
+  pwm: "pwm duty dim dimmer brightness fade percent",
   analog: "analog analogue adc voltage volt",
   pin: "pin gpio led lamp light relay",
   network: "wifi wlan network online internet connected connection connect offline ip signal",
