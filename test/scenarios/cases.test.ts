@@ -172,7 +172,7 @@ describe.skipIf(!cases.length)("provider cases", () => {
     const options = {
       // The server's words of a bad key begin as this one does.
       settings: { retries: 1, idleTimeoutMs: 1000, apiKey: "sk-abc0123456789" },
-      byteStrings: toBytes(one.expect.text ?? "") !== (one.expect.text ?? ""),
+      byteStrings: toBytes(JSON.stringify(one.expect)) !== JSON.stringify(one.expect),
       timeoutMs: 120_000,
       turns: () => answers.shift() ?? text("fine"),
     };
