@@ -91,6 +91,7 @@ function run(name: string, value: any): any {
     }
     case "add_tool":
       open(session);
+      delete session.toolBytes;
       return print(editRegistry(session.tools).append(value) || "registered " + value.name);
     case "session_save":
       return print(savedSession(session).save());

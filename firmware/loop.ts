@@ -16,7 +16,8 @@ const OUTCOME_BYTES = 120;
 // `session.abort` is set while it runs.
 //
 // A call that was made before in the same run, with the same arguments, is answered from memory unless its tool is
-// `repeatable`; one that failed may be tried once more. Two turns in a row that ran nothing new lead to the last call without tools.
+// `repeatable`; one that failed may be tried once more. Two turns in a row that ran nothing new lead to the last call
+// without tools.
 //
 // Steps follow one another by timers, not by a chain of promises, which would hold 31 variables for every turn. Rooms
 // that a part of a turn needs (caller, history editor) are made for that part.

@@ -9,10 +9,10 @@ import type { RunResult, Session } from "./types";
 // Registers the tools and allocates the history, once: doing it again changes nothing, unless another provider was set,
 // whose dialect the old messages are not in. Throws where there is no memory.
 export function open(session: Session): void {
-  editRegistry(session.tools).init();
-  delete session.toolBytes;
+  if (!session.tools.count) editRegistry(session.tools).init();
   if (session.history && session.history.provider === setting("provider")) return;
   delete session.history;
+  delete session.toolBytes;
   const bytes = setting("historyBytes");
   const memory = process.memory();
   // Out of memory cannot be caught on the board: look before. A run needs about 2 kB besides.
