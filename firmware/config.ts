@@ -35,6 +35,10 @@ export function limitOf(name: string): number[] | undefined {
     // TOOL_RESULT_BYTES, bytes: the most of one tool result that goes to the model; the rest is cut with a marker.
     case "toolResultBytes":
       return [1024, 64, 4096];
+    // REASONING_BYTES, bytes: the most of a reply's reasoning that goes back with its tool calls, within the run. Anthropic
+    // dialect: only whole, or not at all; openai: cut, and only with echoReasoning.
+    case "reasoningBytes":
+      return [1024, 0, 4096];
     // MAX_TOKENS, tokens: the most the model may write in one reply; 0 leaves it to the server.
     case "maxTokens":
       return [2048, 0, 65536];
@@ -69,6 +73,11 @@ export function setting(name: string): any {
     // Name of the field that carries maxTokens: newer OpenAI models want max_completion_tokens.
     case "tokensField":
       return "max_tokens";
+    // Whether the model's reasoning is shown to the person.
+    case "showReasoning":
+    // Whether it goes back with the tool calls of the openai dialect: some servers refuse a call without it, others with it.
+    case "echoReasoning":
+      return false;
     // What the model is told before every conversation, at most 1,024 bytes.
     case "systemPrompt":
       return (
@@ -101,7 +110,7 @@ export interface Settings {
 
 export function openSettings(): Settings {
   const names = (
-    "baseUrl,apiKey,model,provider,systemPrompt,tokensField,maxTokens,maxToolArgLen,messageTrim,maxToolIterations," +
+    "baseUrl,apiKey,model,provider,systemPrompt,tokensField,showReasoning,echoReasoning,reasoningBytes,maxTokens,maxToolArgLen,messageTrim,maxToolIterations," +
     "historyBytes,sseLineBytes,toolResultBytes,requestTimeoutMs,idleTimeoutMs,toolTimeoutMs,retries,retryBudgetMs"
   ).split(",");
 
@@ -114,6 +123,8 @@ export function openSettings(): Settings {
       if (typeof value === "number" && value === Math.floor(value) && value >= limit[1] && value <= limit[2]) return "";
       return name + " must be a whole number from " + limit[1] + " to " + limit[2];
     }
+    if (name === "showReasoning" || name === "echoReasoning")
+      return typeof value === "boolean" ? "" : name + " must be true or false";
     if (typeof value !== "string") return name + " must be text";
     if (value.length > 1024) return name + " must be at most 1024 bytes long";
     if (name === "baseUrl" && value && !value.startsWith("http://") && !value.startsWith("https://"))

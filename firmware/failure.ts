@@ -15,9 +15,10 @@ export interface Failure {
 export interface FailureWords {
   /**
    * For an HTTP status and body: words that name the setting to look at. The key never appears: a server that repeats
-   * it or a part of it has that taken out.
+   * it or a part of it has that taken out. `retryAfter` and `date` are the headers of those names, "" without: a time in
+   * the first counts from the second, since a board's own clock may be wrong by years. RFC 9110, 10.2.3.
    */
-  http(status: number, body: string, retryAfter: string): Failure;
+  http(status: number, body: string, retryAfter: string, date: string): Failure;
   /** For what went wrong below HTTP. */
   broken(reason: string): Failure;
   /** For a reply that ended before it was over. */
@@ -44,7 +45,7 @@ export function failureWords(): FailureWords {
     }
   }
 
-  function http(status: number, body: string, retryAfter: string): Failure {
+  function http(status: number, body: string, retryAfter: string, date: string): Failure {
     const key = setting("apiKey");
     const model = setting("model") || "none is set";
     let said = serverMessage(body);
@@ -62,10 +63,12 @@ export function failureWords(): FailureWords {
     else if (status === 429) hint = "the server is asked too often or the quota is used up";
     else if (status >= 500) hint = "the server has a problem";
     else if (said.split("max_completion_tokens").length > 1) hint = 'set_config({tokensField:"max_completion_tokens"})';
+    else if (said.split("reasoning_content").length > 1)
+      hint = "set_config({echoReasoning:" + !setting("echoReasoning") + "}), then clear_history";
     else if (status >= 300 && status < 400) hint = "the server sends us elsewhere: check the URL (baseUrl)";
     else if (said.split("model").length > 1) hint = "check the model (" + model + ")";
     let wait = Number(retryAfter);
-    if (retryAfter && isNaN(wait)) wait = (Date.parse(retryAfter) - Date.now()) / 1000;
+    if (retryAfter && isNaN(wait)) wait = (Date.parse(retryAfter) - (Date.parse(date) || Date.now())) / 1000;
     return {
       message: "the model server answered " + (status || "with an error") + (said ? ": " + said : "") + (hint ? " (" + hint + ")" : ""),
       retry: status === 408 || status === 429 || status >= 500,

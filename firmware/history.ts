@@ -16,12 +16,16 @@ export const CALLS = 2;
 export const RESULT = 3;
 /** A result that was shortened to make room already. */
 export const SHORT_RESULT = 4;
+/** CALLS with the reasoning that the provider wants back within the run. */
+export const ECHO_CALLS = 5;
+/** CALLS whose reasoning was taken out again. */
+export const SHORT_CALLS = 6;
 
 /** What reads and changes a history. It exists while a run does; the history itself is plain data. */
 export interface HistoryEditor {
   /**
-   * Appends a message. What must go for it goes, oldest first: whole exchanges; then, within the newest exchange, tool
-   * results are shortened and turns that are over dropped. Returns false where even that is not enough.
+   * Appends a message. What must go for it goes: reasoning; then, oldest first, whole exchanges; then, within the newest
+   * exchange, tool results are shortened and turns that are over dropped. Returns false where even that is not enough.
    */
   append(json: string, kind: number): boolean;
   /**
@@ -60,20 +64,20 @@ export function editHistory(h: History, trim: number, provider: Provider): Histo
     h.used -= to - from;
   }
 
-  // Shortens the oldest tool result of the newest exchange that is long still. False if there is none.
-  function shortenResult(): boolean {
+  // Writes the oldest message of `kind` in the newest exchange anew, as the shorter one `as`. False if there is none.
+  function shorten(kind: number, as: number): boolean {
     const first = newestExchange();
     let from = 0;
     for (let i = 0; i < h.sizes.length; i++) {
       const size = h.sizes[i] >> 3;
-      if (i > first && (h.sizes[i] & 7) === RESULT) {
-        const json = "," + provider.compose(SHORT_RESULT, readHistory(h, from + 1, size - 1));
-        h.sizes[i] = size * 8 + SHORT_RESULT;
+      if (i > first && (h.sizes[i] & 7) === kind) {
+        const json = "," + provider.compose(as, readHistory(h, from + 1, size - 1));
+        h.sizes[i] = size * 8 + as;
         if (json.length < size) {
           h.bytes.set(json, from);
           h.bytes.set(new Uint8Array(h.bytes.buffer, from + size, h.used - from - size), from + json.length);
           h.used -= size - json.length;
-          h.sizes[i] = json.length * 8 + SHORT_RESULT;
+          h.sizes[i] = json.length * 8 + as;
           return true;
         }
       }
@@ -87,7 +91,7 @@ export function editHistory(h: History, trim: number, provider: Provider): Histo
   function dropTurn(kind: number): boolean {
     const first = newestExchange() + 1;
     let next = first + 1;
-    while (next < h.sizes.length && (h.sizes[next] & 7) >= RESULT) next++;
+    while (next < h.sizes.length && ((h.sizes[next] & 7) === RESULT || (h.sizes[next] & 7) === SHORT_RESULT)) next++;
     if (first >= h.sizes.length || (kind === RESULT && next >= h.sizes.length)) return false;
     drop(first, next - first);
     return true;
@@ -95,23 +99,31 @@ export function editHistory(h: History, trim: number, provider: Provider): Histo
 
   return {
     append: function (json, kind) {
-      const size = json.length + 1;
-      if (size > h.bytes.length) return false;
       for (;;) {
+        const size = json.length + 1;
+        if (size > h.bytes.length) return false;
         const fits = h.used + size <= h.bytes.length;
-        if (fits && h.sizes.length < trim) break;
+        const room = fits && h.sizes.length < trim;
+        // Reasoning is for the rest of its run, and providers take it only after all that was there before it.
+        if (!room && kind === ECHO_CALLS) {
+          json = provider.compose(SHORT_CALLS, json);
+          kind = SHORT_CALLS;
+          continue;
+        }
+        if ((!room || kind === USER || kind === ANSWER) && shorten(ECHO_CALLS, SHORT_CALLS)) continue;
+        if (room) break;
         let oldest = 1;
         while (oldest < h.sizes.length && (h.sizes[oldest] & 7) !== USER) oldest++;
         if (kind === USER || oldest < h.sizes.length) drop(0, oldest);
-        else if (!(!fits && shortenResult()) && !dropTurn(kind)) {
+        else if (!(!fits && shorten(RESULT, SHORT_RESULT)) && !dropTurn(kind)) {
           // The count alone never ends a run: one turn of it is kept, whatever messageTrim says.
           if (fits) break;
           return false;
         }
       }
       h.bytes.set("," + json, h.used);
-      h.used += size;
-      h.sizes.push(size * 8 + kind);
+      h.used += json.length + 1;
+      h.sizes.push((json.length + 1) * 8 + kind);
       return true;
     },
     rollback: function (keepPrompt) {

@@ -1,6 +1,6 @@
 import { createCaller } from "./caller";
 import { setting } from "./config";
-import { ANSWER, CALLS, editHistory, RESULT, USER } from "./history";
+import { ANSWER, CALLS, ECHO_CALLS, editHistory, RESULT, USER } from "./history";
 import { find, load } from "./registry";
 import { exchange } from "./request";
 import { cutUtf8, fromJson, limitText, readWhole, toJson, wireText } from "./text";
@@ -35,8 +35,8 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
   let waiting = false;
   let settle: ((result: RunResult) => void) | undefined;
 
-  function remember(kind: number, text: string, calls?: ReplyCall[], isError?: boolean): boolean {
-    return editHistory(history, setting("messageTrim"), provider).append(provider.compose(kind, text, calls, isError), kind);
+  function remember(kind: number, text: string, calls?: ReplyCall[], isError?: boolean, echo?: string): boolean {
+    return editHistory(history, setting("messageTrim"), provider).append(provider.compose(kind, text, calls, isError, echo), kind);
   }
 
   function end(stopReason: StopReason, text: string, message?: string): void {
@@ -121,20 +121,23 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
               ? "not run: the call was cut off by the output limit (maxTokens). Write less, or do it in smaller pieces"
               : "not run: " + (e as Error).message;
         }
-      if (bytes + args.length > share) {
+      // What goes back with a call counts as a part of it; a call that does not fit goes without.
+      const echo = call.echo ? call.echo.length : 0;
+      if (bytes + args.length + echo > share) {
+        delete call.echo;
         call.problem =
           args.length > share
             ? "not run: its arguments have " + args.length + " bytes, more than a quarter of historyBytes (" + share + "). Do it in smaller pieces"
             : "not run: too much in one turn. Call it again on its own";
         args = "{}";
       }
-      bytes += args.length;
+      bytes += args.length + echo;
       call.arguments = args;
       delete call.index;
       // Servers refuse a history with a name that no tool could have.
       call.name = cutUtf8(call.name.replace(/[^a-zA-Z0-9_\-]/g, "_"), 63) || "unnamed";
     }
-    if (!remember(CALLS, cutUtf8(reply.text, share >> 2), reply.calls))
+    if (!remember(reply.echo ? ECHO_CALLS : CALLS, cutUtf8(reply.text, share >> 2), reply.calls, false, reply.echo))
       return end("transportError", "", "the model's tool calls do not fit into the history: raise historyBytes");
     const runnable = reply.calls.filter(function (call) {
       return !call.problem;

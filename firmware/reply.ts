@@ -22,13 +22,15 @@ export const MAX_CALLS = 8;
 // | id, name   | the first that is not empty stays; empty and null never overwrite; none at the end: an id is made up
 // | arguments  | text is appended up to `maxArgs` bytes; an object is taken as its JSON text; null and "" add nothing
 // | none       | no arguments at all are {}
+// | echo       | what goes back on the call: the first that is not empty stays
 //
 // Calls written as text count only where the name is exactly a registered one; otherwise they are text.
 export function createReply(
   emit: (event: AgentEvent) => void,
   hasTool: (name: string) => boolean,
   keepBytes: number,
-  maxArgs: number
+  maxArgs: number,
+  echoBytes: number
 ): ReplyCollector {
   /** What follows one of these may be a call written as text, and is held back until it is known. */
   const marks = "<tool_call>,<function_call>,<|python_tag|>,[TOOL_CALLS]";
@@ -146,6 +148,8 @@ export function createReply(
   const reply: ReplyCollector = {
     fresh: "",
     stop: "",
+    echo: "",
+    echoBytes: echoBytes,
     text: "",
     shown: false,
     calls: [],
@@ -164,18 +168,18 @@ export function createReply(
       if (args && typeof args === "object") args = toJson(args);
       if (typeof args !== "string") args = "";
       let slot: ReplyCall | undefined;
-      if (!id && !name && dropped === (numbered ? index : true)) return;
+      if (!id && !name && dropped === (numbered ? index : true)) return undefined;
       if (id) for (const one of calls) if (one.id === id && (!numbered || one.index === undefined || one.index === index)) slot = one;
       if (numbered && !slot) for (const one of calls) if (one.index === index && (!id || !one.id || !name)) slot = one;
       if (!id && !numbered) slot = calls[calls.length - 1];
       if (slot && slot.name && name && args && (!id || !slot.id) && readWhole(slot.arguments)) slot = undefined;
       if (!slot) {
-        if (!id && !name && !args) return;
+        if (!id && !name && !args) return undefined;
         if (calls.length >= MAX_CALLS) {
           if (dropped === undefined)
             emit({ type: "error", message: "the model asked for more than " + MAX_CALLS + " tool calls at once: the rest is left out" });
           dropped = numbered ? index : true;
-          return;
+          return undefined;
         }
         slot = { id: "", name: "", arguments: "" };
         if (numbered) slot.index = index;
@@ -183,13 +187,14 @@ export function createReply(
       }
       if (!slot.id) slot.id = id;
       if (!slot.name) slot.name = name;
-      if (slot.problem) return;
+      if (slot.problem) return slot;
       if (slot.arguments.length + args.length > maxArgs) {
         slot.problem = "not run: its arguments are longer than MAX_TOOL_ARG_LEN (" + maxArgs + " bytes). Do it in smaller pieces";
         emit({ type: "error", message: "tool call " + slot.name + ": arguments longer than maxToolArgLen (" + maxArgs + " bytes), not run" });
-        return;
+        return slot;
       }
       slot.arguments = joinText(slot.arguments, args);
+      return slot;
     },
     flush: function (last) {
       held = joinText(held, reply.fresh);

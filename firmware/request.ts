@@ -31,6 +31,7 @@ export function exchange(
   let sent = 0;
   let status = 0;
   let retryAfter = "";
+  let date = "";
   /** What kind of body comes: stream, json, page or error; "" before its first character. */
   let kind = "";
   /** Body of a failed request, or of a reply that is one JSON text. */
@@ -108,8 +109,8 @@ export function exchange(
   function judge(broken: string): Failure | undefined {
     if (reply.stop && !reply.failure) return undefined;
     const words = failureWords();
-    if (reply.failure) return words.http(reply.failure.status, reply.failure.message, "");
-    if (status && (status < 200 || status > 299)) return words.http(status, body, retryAfter);
+    if (reply.failure) return words.http(reply.failure.status, reply.failure.message, "", "");
+    if (status && (status < 200 || status > 299)) return words.http(status, body, retryAfter, date);
     if (kind === "page") return words.page();
     if (!status || broken) return words.broken(broken || "it closed the connection");
     const tooLong = body.length > setting("sseLineBytes");
@@ -146,7 +147,7 @@ export function exchange(
     const free = process.memory().free;
     if (free < REQUEST_VARIABLES) return done(reply, failureWords().memory(free));
     sent = status = 0;
-    retryAfter = kind = body = "";
+    retryAfter = date = kind = body = "";
     unread = false;
     sse = undefined;
     reply = createReply(
@@ -155,7 +156,8 @@ export function exchange(
         return withTools && !!find(session.tools, name);
       },
       history.bytes.length >> 2,
-      setting("maxToolArgLen")
+      setting("maxToolArgLen"),
+      Math.min(history.bytes.length >> 2, setting("reasoningBytes"))
     );
     const tools = withTools && session.tools.count > 0;
     const f = provider.frame({
@@ -187,7 +189,11 @@ export function exchange(
       onHead: function (code, received) {
         status = code;
         // Header names keep the server's case.
-        for (const name in received) if (name.toLowerCase() === "retry-after") retryAfter = received[name];
+        for (const name in received) {
+          const lower = name.toLowerCase();
+          if (lower === "retry-after") retryAfter = received[name];
+          else if (lower === "date") date = received[name];
+        }
       },
       onData: onData,
       onDone: onDone,

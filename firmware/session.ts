@@ -24,7 +24,7 @@ export function open(session: Session): void {
 // Asks the model, with its tools, until there is an answer. Never rejects: what went wrong is in the result's
 // `message`. One run at a time: a second prompt is refused while one is under way, and changes nothing.
 export function ask(session: Session, text: any): Promise<RunResult> {
-  const provider = setting("provider") === "anthropic" ? createAnthropic() : createOpenai();
+  const provider = setting("provider") === "anthropic" ? createAnthropic() : createOpenai(setting("echoReasoning"));
   let problem = "";
   if (session.abort) problem = "busy with another prompt: wait for its answer, or stop it with Ctrl-C or abort";
   else if (typeof text !== "string" || !text.trim()) problem = 'the prompt is empty: ask("turn on the lamp")';

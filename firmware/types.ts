@@ -142,9 +142,10 @@ export interface History {
 export interface Provider {
   /**
    * A message as wire JSON. By kind (history.ts): USER and ANSWER of `text`; CALLS, an assistant message of `text` and
-   * `calls`; RESULT of `text` for `calls[0]`; SHORT_RESULT, the message `text` with its content cut to a marker.
+   * `calls`; ECHO_CALLS, the same with `echo`; RESULT of `text` for `calls[0]`; SHORT_RESULT, the message `text` with its
+   * content cut to a marker; SHORT_CALLS, the message `text` without its echo.
    */
-  compose(kind: number, text: string, calls?: ToolCall[], isError?: boolean): string;
+  compose(kind: number, text: string, calls?: ReplyCall[], isError?: boolean, echo?: string): string;
   /** What stands around the messages and tools of a request. */
   frame(options: RequestOptions): RequestFrame;
   /** One tool, a comma before it unless it is the first. */
@@ -178,11 +179,17 @@ export interface ReplyCollector {
   fresh: string;
   /** Why the reply ended: `stop`, `length` (the output limit), `done` (no reason given); "" while it goes on. */
   stop: string;
+  /**
+   * The reasoning that goes back with the calls of this reply, in a form that is the provider's own; "" for none. A
+   * provider adds to it, up to `echoBytes`, and may set those to 0.
+   */
+  echo: string;
+  echoBytes: number;
   /** The server reported a failure inside the reply; `status` as HTTP has it, 0 if unknown. */
   failure?: { status: number; message: string };
   thought(delta: any): void;
-  /** A piece of a tool call; fields of the wrong type count as not given. */
-  call(index: any, id: any, name: any, args: any): void;
+  /** A piece of a tool call; fields of the wrong type count as not given. Returns the call, unless it is left out. */
+  call(index: any, id: any, name: any, args: any): ReplyCall | undefined;
   /** Shows what can be shown of the text so far; with `last`, all of it, and calls written as text become calls. */
   flush(last?: boolean): void;
   /** The answer as far as it is kept. */
@@ -197,4 +204,6 @@ export interface ReplyCall extends ToolCall {
   index?: number;
   /** Why it must not be run, in words for the model. */
   problem?: string;
+  /** JSON text that goes back on the call as it came, e.g. the signature of the thought that led to it. */
+  echo?: string;
 }

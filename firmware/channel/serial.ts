@@ -30,6 +30,7 @@ export function createSerial(session: Session): Channel {
   let rest = "";
   /** In the middle of a line of output. */
   let midLine = false;
+  let thinking = false;
 
   // Text of the model's: line ends for a terminal, and no escape sequence that could change it. With `all`, a line that
   // has no end yet is ended.
@@ -52,7 +53,11 @@ export function createSerial(session: Session): Channel {
   const channel: Channel = {
     show: function (event) {
       let text = "";
-      if (event.type === "textDelta") return write(event.text, false);
+      const thinks = event.type === "reasoningDelta";
+      if (thinks && !setting("showReasoning")) return;
+      if (thinks !== thinking) write(thinks ? "[thinking]\n" : event.type === "textDelta" ? "[answer]\n" : "", true);
+      thinking = thinks;
+      if (event.type === "textDelta" || event.type === "reasoningDelta") return write(event.text, false);
       if (event.type === "toolEnd") {
         const first = cutUtf8(event.content.split("\n")[0], TOOL_LINE_BYTES);
         text = event.name + (event.isError ? " failed: " : ": ") + first + (first.length < event.content.length ? " ..." : "");

@@ -1,6 +1,6 @@
-import { CALLS, RESULT, SHORT_RESULT, USER } from "../history";
-import { fromJson, toJson, wireText } from "../text";
-import type { Provider } from "../types";
+import { CALLS, ECHO_CALLS, RESULT, SHORT_CALLS, SHORT_RESULT, USER } from "../history";
+import { fromJson, readWhole, toJson, wireText } from "../text";
+import type { Provider, ReplyCollector } from "../types";
 
 /** Tokens to ask for where `maxTokens` is 0: this API wants a number, and every Claude model may write that much. */
 const DEFAULT_MAX_TOKENS = 4096;
@@ -11,18 +11,52 @@ const DEFAULT_MAX_TOKENS = 4096;
 // is a part of that message: the first opens it, the last closes it. A turn is kept or dropped whole, and no request
 // goes out before its last result, so that what is sent is always whole messages.
 //
-// Thinking is shown and never sent back. We do not ask for it; a model that thinks unasked does so adaptively, where
-// earlier turns need no thinking blocks. A block that is sent must be unchanged and in its place, and its signature
-// holds for the system prompt, tools and messages that were before it: a history that drops and shortens would be
-// refused from then on. https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
+// Thinking goes back with the calls that it led to, whole and with its signature, for the rest of the run. The signature
+// holds for the system prompt, tools and messages before it, so all of it goes when the history drops or shortens anything;
+// thinking that is too long does not go back at all. We do not ask for thinking, and a model that thinks unasked does not
+// need it back. https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
 export function createAnthropic(): Provider {
   /** Results that are to come for the calls composed last. */
   let missing = 0;
   /** The message of their results is begun. */
   let open = false;
+  /** The signature of the thinking block that is open; undefined while there is none. */
+  let signature: string | undefined;
+
+  // A piece of the thinking to send back: all of it, or nothing.
+  function carry(reply: ReplyCollector, piece: string): void {
+    if (reply.echo.length + piece.length <= reply.echoBytes) reply.echo += piece;
+    else {
+      reply.echo = "";
+      reply.echoBytes = 0;
+    }
+  }
+
+  // What stands in a JSON string for `text`; "" where it is no text.
+  function inner(text: any): string {
+    return typeof text === "string" && text ? wireText(text).slice(1, -1) : "";
+  }
+
+  // Takes what a block, or a delta of one, adds to the thinking; with neither, the block is over.
+  function think(reply: ReplyCollector, block: any, begins: boolean): void {
+    const comma = reply.echo ? "," : "";
+    if (begins && block.type === "redacted_thinking") carry(reply, comma + toJson(block));
+    if (begins && block.type === "thinking") {
+      signature = "";
+      carry(reply, comma + '{"type":"thinking","thinking":"');
+    }
+    if (signature === undefined) return;
+    if (block) {
+      carry(reply, inner(block.thinking));
+      signature += inner(block.signature);
+    } else {
+      carry(reply, '","signature":"' + signature + '"}');
+      signature = undefined;
+    }
+  }
 
   return {
-    compose: function (kind, text, calls, isError) {
+    compose: function (kind, text, calls, isError, echo) {
       // What follows the content says whether the part was the last.
       if (kind === SHORT_RESULT)
         return (
@@ -39,12 +73,21 @@ export function createAnthropic(): Provider {
           (isError ? '","is_error":true' : '"') + ',"content":' + wireText(text) + (open ? "}" : "}]}")
         );
       }
-      let json = '{"role":"' + (kind === USER ? "user" : "assistant") + '","content":';
-      if (kind !== CALLS) return json + wireText(text) + "}";
+      const start = '{"role":"assistant","content":[';
+      // The first block that is no thinking: quotes within a text are escaped.
+      if (kind === SHORT_CALLS) {
+        const at = text.indexOf('{"type":"text","');
+        const call = text.indexOf('{"type":"tool_use","');
+        return start + text.substr(at >= 0 && at < call ? at : call);
+      }
+      if (kind !== CALLS && kind !== ECHO_CALLS)
+        return '{"role":"' + (kind === USER ? "user" : "assistant") + '","content":' + wireText(text) + "}";
       missing = calls!.length;
       open = false;
+      // A block that was not closed would spoil the history.
+      let json = start + (echo && readWhole("[" + echo + "]") ? echo : "");
       // A block of no text, or of white space alone, is refused.
-      json += text.trim() ? '[{"type":"text","text":' + wireText(text) + "}" : "[";
+      if (text.trim()) json += (json.endsWith("[") ? "" : ",") + '{"type":"text","text":' + wireText(text) + "}";
       // Arguments are JSON already; there and back takes out the bytes that are no UTF-8.
       for (const call of calls!)
         json += (json.endsWith("[") ? "" : ",") + '{"type":"tool_use","id":"' + call.id.replace(odd, "_") +
@@ -100,8 +143,12 @@ export function createAnthropic(): Provider {
       const whole = body.content instanceof Array;
       const blocks = whole ? body.content : [body.content_block || body.delta];
       let index = whole ? 0 : body.index;
+      const begins = whole || body.type === "content_block_start";
+      if (body.type === "content_block_stop") think(reply, undefined, false);
       for (const block of blocks) {
         if (block) {
+          think(reply, block, begins);
+          if (whole) think(reply, undefined, false);
           if (typeof block.text === "string") reply.fresh += block.text;
           reply.thought(block.thinking);
           let input = block.input;

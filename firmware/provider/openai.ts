@@ -1,21 +1,31 @@
-import { CALLS, RESULT, SHORT_RESULT, USER } from "../history";
-import { fromJson, toJson, wireText } from "../text";
+import { CALLS, ECHO_CALLS, RESULT, SHORT_CALLS, SHORT_RESULT, USER } from "../history";
+import { cutUtf8, fromJson, toJson, wireText } from "../text";
 import type { Provider } from "../types";
 
 // The OpenAI chat completions dialect, as Ollama, llama.cpp, LM Studio, vLLM and gateways speak it.
 // https://platform.openai.com/docs/api-reference/chat
-export function createOpenai(): Provider {
+//
+// With `echoes`, the reasoning of a reply goes back with its tool calls, as DeepSeek asks for it in the field that it comes
+// in: https://api-docs.deepseek.com/guides/thinking_mode. A call's `extra_content` always does: Gemini keeps the signature
+// of a thought there. https://ai.google.dev/gemini-api/docs/thought-signatures
+export function createOpenai(echoes: boolean): Provider {
   return {
-    compose: function (kind, text, calls, isError) {
+    compose: function (kind, text, calls, isError, echo) {
+      // The first content is the message's own: quotes within a text are escaped.
+      if (kind === SHORT_CALLS) return '{"role":"assistant","reasoning_content":""' + text.substr(text.indexOf(',"content":'));
       if (kind === SHORT_RESULT) return text.substr(0, text.indexOf(',"content":')) + ',"content":"(shortened to save memory)"}';
       if (kind === RESULT)
         return '{"role":"tool","tool_call_id":' + wireText(calls![0].id) + ',"content":' + wireText((isError ? "Error: " : "") + text) + "}";
-      let json = '{"role":"' + (kind === USER ? "user" : "assistant") + '","content":' + wireText(text);
-      if (kind === CALLS) {
+      let json = '{"role":"' + (kind === USER ? "user" : "assistant") + '"';
+      const isCalls = kind === CALLS || kind === ECHO_CALLS;
+      if (isCalls && echoes) json += ',"reasoning_content":' + wireText(echo || "");
+      json += ',"content":' + wireText(text);
+      if (isCalls) {
         json += ',"tool_calls":[';
         for (const call of calls!)
           json += (json.endsWith("[") ? "" : ",") + '{"id":' + wireText(call.id) + ',"type":"function","function":{"name":' +
-            wireText(call.name) + ',"arguments":' + wireText(call.arguments) + "}}";
+            wireText(call.name) + ',"arguments":' + wireText(call.arguments) + "}" +
+            (call.echo ? ',"extra_content":' + call.echo : "") + "}";
         json += "]";
       }
       return json + "}";
@@ -55,14 +65,22 @@ export function createOpenai(): Provider {
       if (!choice) return;
       // A delta of a stream and the message of a whole reply have the same fields.
       const delta = choice.delta || choice.message || {};
-      reply.thought(delta.reasoning_content || delta.reasoning);
+      const thought = delta.reasoning_content || delta.reasoning;
+      reply.thought(thought);
+      if (echoes && typeof thought === "string" && thought && reply.echo.length < reply.echoBytes) {
+        const all = reply.echo + thought;
+        reply.echo = cutUtf8(all, reply.echoBytes);
+        // Nothing follows what was cut.
+        if (reply.echo !== all) reply.echoBytes = 0;
+      }
       if (typeof delta.content === "string") reply.fresh += delta.content;
       else if (delta.content instanceof Array)
         for (const part of delta.content) if (part && typeof part.text === "string") reply.fresh += part.text;
       if (delta.tool_calls instanceof Array)
         for (const one of delta.tool_calls) {
           const call = (one && one.function) || {};
-          if (one) reply.call(one.index, one.id, call.name, call.arguments);
+          const slot = one && reply.call(one.index, one.id, call.name, call.arguments);
+          if (slot && one.extra_content && !slot.echo) slot.echo = toJson(one.extra_content);
         }
       const reason = choice.finish_reason || (choice.message && "stop");
       if (typeof reason === "string" && !reply.stop) reply.stop = reason === "length" ? "length" : "stop";

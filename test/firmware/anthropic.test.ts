@@ -26,7 +26,7 @@ const { createAnthropic } = module.exports;
 
 const firmware = bootFirmware();
 const { createHistory, createReply, createSseParser, editHistory, readHistory } = firmware;
-const { ANSWER, CALLS, RESULT, SHORT_RESULT, USER } = firmware;
+const { ANSWER, CALLS, ECHO_CALLS, RESULT, SHORT_CALLS, SHORT_RESULT, USER } = firmware;
 
 /** Events as the server writes them, with their names. */
 const stream = (...events: any[]) =>
@@ -59,6 +59,7 @@ function readPieces(pieces: string[]) {
     () => false,
     4096,
     1024,
+    400,
   );
   const provider = createAnthropic();
   const sse = createSseParser(3072);
@@ -82,6 +83,7 @@ function readPieces(pieces: string[]) {
     text: fromBytes(shown),
     reasoning: fromBytes(reasoning),
     calls: decodeStrings(calls),
+    echo: fromBytes(reply.echo),
     stop,
     failure,
     events,
@@ -103,6 +105,7 @@ function readWhole(body: unknown) {
     () => false,
     4096,
     1024,
+    400,
   );
   createAnthropic().read(toBytes(JSON.stringify(body)), reply);
   reply.flush(true);
@@ -284,6 +287,44 @@ describe("reading a stream", () => {
       ...finish("end_turn"),
     );
     expect(outcome).toMatchObject({ text: "yes", reasoning: "hm é", calls: [], stop: "stop" });
+    expect(JSON.parse(`[${outcome.echo}]`)).toEqual([
+      { type: "thinking", thinking: "hm é", signature: "EqQBCgIYAhIM" },
+      { type: "redacted_thinking", data: "EmwKAhgB" },
+    ]);
+  });
+
+  it("carries thinking back whole or not at all, and only for the calls it led to", () => {
+    const thought = (size: number) => [
+      block(0, { type: "thinking", thinking: "", signature: "" }),
+      delta(0, "thinking_delta", { thinking: "x".repeat(size) }),
+      delta(0, "signature_delta", { signature: "sig" }),
+      close(0),
+    ];
+    const frame = '{"type":"thinking","thinking":"","signature":"sig"}'.length;
+    expect(read(...thought(400 - frame), ...finish("end_turn")).echo).toHaveLength(400);
+    expect(read(...thought(401 - frame), ...finish("end_turn")).echo).toBe("");
+    // What follows a part that was left out is left out, too.
+    expect(read(...thought(500), ...thought(1), ...finish("end_turn")).echo).toBe("");
+
+    const provider = createAnthropic();
+    const calls = [{ id: "a", name: "add", arguments: "{}" }];
+    const echo = '{"type":"thinking","thinking":"{\\"type\\":\\"text\\",\\"","signature":"sig"}';
+    for (const said of ["", "so"]) {
+      const blocks = [...(said ? [{ type: "text", text: said }] : []), toolUse("a", "add")];
+      const whole = provider.compose(ECHO_CALLS, said, calls, false, echo);
+      expect(JSON.parse(whole)).toEqual({ role: "assistant", content: [JSON.parse(echo), ...blocks] });
+      expect(JSON.parse(provider.compose(SHORT_CALLS, whole))).toEqual({ role: "assistant", content: blocks });
+      // A block that was never closed.
+      const open = provider.compose(ECHO_CALLS, said, calls, false, '{"type":"thinking","thinking":"x');
+      expect(JSON.parse(open)).toEqual({ role: "assistant", content: blocks });
+    }
+  });
+
+  it("carries the thinking of a whole reply", () => {
+    const content = [{ type: "thinking", thinking: "é", signature: "sig" }, toolUse("a", "add")];
+    const reply = readWhole({ type: "message", role: "assistant", content, stop_reason: "tool_use" });
+    expect(JSON.parse(fromBytes(reply.echo))).toEqual(content[0]);
+    expect(reply.calls).toMatchObject([{ id: "a", name: "add" }]);
   });
 
   it("leaves the calls of the server's own tools to the server", () => {

@@ -15,7 +15,9 @@ const limits = {
   toolResultBytes: [1024, 64, 4096],
 } as const;
 const numbers = () => firmware.openSettings().names.filter((name) => firmware.limitOf(name));
-const texts = () => firmware.openSettings().names.filter((name) => !firmware.limitOf(name));
+const flags = () => firmware.openSettings().names.filter((name) => typeof firmware.setting(name) === "boolean");
+const texts = () =>
+  firmware.openSettings().names.filter((name) => !firmware.limitOf(name) && !flags().includes(name));
 
 describe("settings", () => {
   it("have the defaults and ranges that people rely on", () => {
@@ -164,6 +166,8 @@ describe("settings", () => {
           const now = firmware.setting(name);
           expect(Number.isInteger(now) && now >= least! && now <= most!, `${name} ${now}`).toBe(true);
         }
+        for (const name of ["showReasoning", "echoReasoning"])
+          expect(firmware.setting(name)).toBeTypeOf("boolean");
         for (const name of texts()) expect(firmware.setting(name)).toBeTypeOf("string");
       }),
     );

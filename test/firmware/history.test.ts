@@ -10,6 +10,7 @@ const {
   CALLS,
   createHistory,
   createOpenai,
+  ECHO_CALLS,
   cutUtf8,
   editHistory,
   limitText,
@@ -17,8 +18,9 @@ const {
   RESULT,
   toJson,
   USER,
+  wireText,
 } = bootFirmware();
-const provider = createOpenai();
+const provider = createOpenai(true);
 
 /** What the history holds, as a server would read it. */
 function messagesOf(history: History): any[] {
@@ -64,7 +66,7 @@ const call = fc.record({
   result: text,
   isError: fc.boolean(),
 });
-const turn = fc.record({ text, calls: fc.array(call, { minLength: 1, maxLength: 8 }) });
+const turn = fc.record({ text, echo: fc.oneof(fc.constant(""), text), calls: fc.array(call, { minLength: 1, maxLength: 8 }) });
 const exchange = fc.record({
   prompt: text,
   turns: fc.array(turn, { maxLength: 6 }),
@@ -72,6 +74,19 @@ const exchange = fc.record({
   end: fc.oneof(text, fc.nat(8)),
 });
 const settings = fc.record({ bytes: fc.integer({ min: 1024, max: 8192 }), trim: fc.integer({ min: 2, max: 64 }) });
+
+/** Reasoning is kept in the newest exchange only, whole for the newest calls or for none. */
+function checkEcho(messages: any[], newest?: string): void {
+  const asked = messages.findLastIndex((message) => message.role === "user");
+  messages.forEach((message, i) => {
+    if (message.role !== "assistant" || !message.tool_calls) return expect(message.reasoning_content).toBeUndefined();
+    if (i < asked) expect(message.reasoning_content).toBe("");
+    else expect(message.reasoning_content).toBeTypeOf("string");
+  });
+  if (newest !== undefined && messages.at(-1).reasoning_content) {
+    expect(messages.at(-1).reasoning_content).toBe(JSON.parse(Buffer.from(wireText(newest), "latin1").toString("utf8")));
+  }
+}
 
 describe("history", () => {
   it("is what a server takes, after every step of any conversation", () => {
@@ -97,14 +112,17 @@ describe("history", () => {
           expect(before.slice(before.length - after.length + 1)).toEqual(after.slice(0, -1));
 
           let running = true;
-          for (const [number, { text: said, calls }] of turns.entries()) {
+          for (const [number, { text: said, echo, calls }] of turns.entries()) {
             const made = calls.map(({ id, name, value }) => ({
               id: id || `call_${++ids}`,
               name,
               arguments: toJson({ value: cutUtf8(value, Math.floor(share / 10)) }),
             }));
-            const fits = edit().append(provider.compose(CALLS, cutUtf8(said, share >> 2), made), CALLS);
+            const kind = echo ? ECHO_CALLS : CALLS;
+            const thought = cutUtf8(echo, share);
+            const fits = edit().append(provider.compose(kind, cutUtf8(said, share >> 2), made, false, thought), kind);
             checkMessages(messagesOf(history), { trim, asked });
+            checkEcho(messagesOf(history), thought);
             if (!fits) refused++;
             running = fits;
             const last = number === turns.length - 1;
@@ -133,8 +151,10 @@ describe("history", () => {
           }
           if (running && typeof end === "string") {
             const answer = provider.compose(ANSWER, limitText(end, share));
-            if (edit().append(answer, ANSWER))
+            if (edit().append(answer, ANSWER)) {
               expect(messagesOf(history).at(-1)).toEqual(JSON.parse(Buffer.from(answer, "latin1").toString("utf8")));
+              checkEcho([...messagesOf(history), { role: "user" }]);
+            }
           } else {
             edit().rollback(true);
             // The question stays, so that "continue" has something to go on.

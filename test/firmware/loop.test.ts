@@ -47,7 +47,7 @@ function createAgent(settings: Record<string, unknown>) {
   for (const [name, execute] of Object.entries(OUTPUTS)) {
     expect(firmware.editRegistry(session.tools).append({ name, description: `Gives ${name}`, execute })).toBe("");
   }
-  const provider = firmware.createOpenai();
+  const provider = firmware.createOpenai(false);
 
   /** The body of a request, which must be what its head says. */
   function bodyOf(request: SeenRequest): any {
