@@ -66,6 +66,35 @@ describe("a server that does not answer as it should", () => {
     expect(run.at(-1)).toMatchObject({ text: "here I am", stopReason: "done" });
   });
 
+  const date = "Wed, 21 Oct 2015 07:28:00 GMT";
+  const until = (time: string): Record<string, string> => ({ "Retry-After": time, Date: date });
+  scenario("names a time to ask again at: it counts from the server's own clock", {
+    turns: [reply(503, "later", until("Wed, 21 Oct 2015 07:28:02 GMT")), text("here I am")],
+  }, async ({ board }) => {
+    const run = await board.ask("hello");
+    const retry = run.find((event) => event.type === "retry");
+    expect(retry!.waitMs).toBe(2000);
+    expect(run.at(-1)).toMatchObject({ text: "here I am", stopReason: "done" });
+  });
+
+  scenario("names a time that is too long to wait for", {
+    turns: [reply(429, "later", until("Wed, 21 Oct 2015 08:28:00 GMT"))],
+  }, async ({ board }) => {
+    const run = await board.ask("hello");
+    expect(run.filter((event) => event.type === "retry")).toEqual([]);
+    expect(run.at(-1)).toMatchObject(failed(/asks to wait 3600 s/));
+  });
+
+  scenario("names a time that has passed, or none at all: the normal wait", {
+    turns: [reply(503, "a", until("Wed, 21 Oct 2015 07:27:00 GMT")), reply(503, "b", until("soon")), text("here I am")],
+  }, async ({ board }) => {
+    const run = await board.ask("hello");
+    const waits = run.flatMap((event) => (event.type === "retry" ? [event.waitMs] : []));
+    // 1 s and 2 s, a quarter more or less.
+    expect(waits.map((wait) => Math.abs(Math.log2(wait / 1000)) < 2)).toEqual([true, true]);
+    expect(run.at(-1)).toMatchObject({ text: "here I am" });
+  });
+
   scenario("is broken for good: the last attempt's reason", {
     settings: { retries: 1 },
     turns: [reply(500, "oh no"), reply(503, { error: "model is loading" })],
