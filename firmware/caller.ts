@@ -1,28 +1,52 @@
 import { setting } from "./config";
 import { find, load } from "./registry";
-import { repairJson } from "./repair";
 import { fromJson, limitText, readWhole, toJson } from "./text";
-import type { Registry, ToolCall, ToolParameters, ToolResult } from "./types";
+import type { LoadedTool, Session, ToolCall, ToolContext, ToolNode, ToolParameters, ToolResult, WrappedCall } from "./types";
+import { toResult } from "./wrap";
+
+/** Milliseconds for what stands around a tool: a person may be asked there. */
+const PROCESSOR_MS = 60000;
 
 /** What runs tool calls. It exists while one is run. */
 export interface Caller {
   /**
    * Reads the arguments of a call: JSON text of an object, "" for none. Throws, with words for the model, where they
-   * are anything else; with `repair`, only where they cannot be repaired. A call that is wrapped once more in its own
-   * arguments is unwrapped.
+   * are anything else; with `repair`, only where the tool's first processor cannot read them either. A call that is wrapped
+   * once more in its own arguments is unwrapped.
    */
   readArguments(call: ToolCall, repair: boolean): any;
   /**
-   * Runs one call. Never rejects: an unknown tool, arguments that are not right, a throw and a tool that does not
-   * settle within `toolTimeoutMs` are error results that the model can act on.
+   * Runs one call through the tool's processors. Never rejects: an unknown tool, arguments that are not right, a throw and
+   * a tool that does not settle within its time are error results that the model can act on.
    */
   call(call: ToolCall): Promise<ToolResult>;
 }
 
-export function createCaller(registry: Registry): Caller {
+export function createCaller(session: Session): Caller {
+  // The tool with what stands around it.
+  function wrapped(node: ToolNode): LoadedTool {
+    return session.wrap ? session.wrap(load(node)) : load(node);
+  }
+
+  function contextOf(node: ToolNode): ToolContext {
+    return {
+      session: session,
+      node: node,
+      eachTool: function (visit) {
+        for (let one = session.tools.first; one; one = one.next) visit(one.name, fromJson(load(one).description));
+      },
+    };
+  }
+
   function readArguments(call: ToolCall, repair: boolean): any {
     let args: any = call.arguments.trim() ? readWhole(call.arguments) : {};
-    if (!args && repair) args = readWhole(repairJson(call.arguments) || "");
+    if (!args && repair) {
+      const node = find(session.tools, call.name);
+      const before = node && wrapped(node).before;
+      const own: WrappedCall = { id: call.id, name: call.name, arguments: call.arguments };
+      if (before && before[0]) before[0](own, contextOf(node!));
+      args = own.args;
+    }
     if (!args || args instanceof Array) throw new Error("the arguments are not a complete JSON object. Call again with valid JSON");
     let inner = args.arguments || args.parameters;
     if (typeof inner === "string") inner = readWhole(inner);
@@ -68,70 +92,105 @@ export function createCaller(registry: Registry): Caller {
     return "";
   }
 
-  // Whatever a tool gave, as a result. An object that is no ToolResult is written as JSON.
-  function toResult(output: any): ToolResult {
-    let isError = false;
-    if (output && typeof output === "object" && typeof output.content === "string") {
-      isError = !!output.isError;
-      output = output.content;
-    }
-    if (output === undefined || output === null || output === "") output = "done (no output)";
-    else if (typeof output === "object") output = toJson(output);
-    return { isError: isError, content: limitText(String(output), setting("toolResultBytes")) };
-  }
-
-  // Gives the tool's output, or a promise of it. Throws what is wrong with the call.
-  function execute(call: ToolCall): any {
-    const node = find(registry, call.name);
+  // Runs the call and hands its result to `done`, once.
+  function start(call: ToolCall, done: (result: ToolResult) => void): void {
+    let timer: any;
+    let output: any;
+    const node = find(session.tools, call.name);
     if (!node) {
       let names = "";
-      for (let other = registry.first; other; other = other.next) names += (names ? ", " : "") + other.name;
-      throw new Error("there is no tool called " + call.name + ". Tools: " + names);
+      for (let other = session.tools.first; other; other = other.next) names += (names ? ", " : "") + other.name;
+      return done({ isError: true, content: "there is no tool called " + call.name + ". Tools: " + names });
     }
-    const tool = load(node);
-    const args = readArguments(call, false);
-    const problem = problemOf(fromJson(tool.parameters), args);
-    if (problem) throw new Error(call.name + ": " + problem);
-    return tool.execute(args, {
-      eachTool: function (visit) {
-        for (let one = registry.first; one; one = one.next) visit(one.name, fromJson(load(one).description));
-      },
-    });
+    const tool = wrapped(node);
+    const context = contextOf(node);
+    const before = tool.before || [];
+    const after = tool.after || [];
+    const own: WrappedCall = { id: call.id, name: call.name, arguments: call.arguments };
+
+    // Armed before what it watches is called: where that uses up the memory, the board stops it, and nothing that stands
+    // below the call is reached.
+    function watch(ms: number): void {
+      if (timer) clearTimeout(timer);
+      timer = setTimeout(function () {
+        timer = undefined;
+        done({ isError: true, content: call.name + " gave no result within " + ms + " ms (toolTimeoutMs), or ran out of memory" });
+      }, ms);
+    }
+
+    function settle(): void {
+      clearTimeout(timer);
+      timer = undefined;
+      let result;
+      // To look at what a tool gave may throw, too: it can have getters.
+      try {
+        result = toResult(output);
+        result.content = limitText(result.content, setting("toolResultBytes"));
+      } catch (e) {
+        result = { isError: true, content: call.name + " gave a result that cannot be read" };
+      }
+      done(result);
+    }
+
+    // Takes what step `at` gave, and returns the next step: processors, the tool, processors.
+    function take(at: number, value: any): number {
+      if (at >= before.length) output = value;
+      else if (value) {
+        output = value;
+        return before.length + 1;
+      }
+      return at + 1;
+    }
+
+    // What step `at` gave that failed.
+    function failed(at: number, problem: any): ToolResult {
+      const what = at < before.length ? " was not run: " : " ran, but its result could not be processed: ";
+      return { isError: true, content: (at === before.length ? "" : call.name + what) + String((problem && problem.message) || problem) };
+    }
+
+    // One after the other, in a loop: the stack is short.
+    function go(at: number): void {
+      while (at <= before.length + after.length) {
+        let value: any;
+        try {
+          if (at === 0) own.args = readArguments(call, false);
+          if (at <= before.length) watch(PROCESSOR_MS);
+          if (at < before.length) value = before[at](own, context);
+          else if (at > before.length) value = after[at - before.length - 1](output, own, context);
+          else {
+            const problem = problemOf(fromJson(tool.parameters), own.args);
+            if (problem) throw new Error(call.name + ": " + problem);
+            watch(tool.timeoutMs || setting("toolTimeoutMs"));
+            value = tool.execute(own.args, context);
+          }
+        } catch (e) {
+          value = failed(at, e);
+        }
+        if (value instanceof Promise) {
+          const here = at;
+          value.then(
+            function (given: any) {
+              if (timer) go(take(here, given));
+            },
+            function (e: any) {
+              if (timer) go(take(here, failed(here, e)));
+            }
+          );
+          return;
+        }
+        at = take(at, value);
+      }
+      settle();
+    }
+
+    go(0);
   }
 
   return {
     readArguments: readArguments,
     call: function (call) {
       return new Promise(function (resolve) {
-        let timer: any;
-        function fail(problem: any): void {
-          settle({ isError: true, content: String((problem && problem.message) || problem) });
-        }
-        // To look at what a tool gave may throw, too: it can have getters.
-        function settle(output: any): void {
-          if (timer) clearTimeout(timer);
-          timer = undefined;
-          let result;
-          try {
-            result = toResult(output);
-          } catch (e) {
-            result = toResult({ isError: true, content: call.name + " gave a result that cannot be read" });
-          }
-          resolve(result);
-        }
-        // Before the tool runs: where it uses up the memory, the board stops it and nothing below is reached.
-        timer = setTimeout(function () {
-          timer = undefined;
-          fail(call.name + " gave no result within " + setting("toolTimeoutMs") + " ms (toolTimeoutMs), or ran out of memory");
-        }, setting("toolTimeoutMs"));
-        let output;
-        try {
-          output = execute(call);
-        } catch (e) {
-          return fail(e);
-        }
-        if (output instanceof Promise) output.then(settle, fail);
-        else settle(output);
+        start(call, resolve);
       });
     },
   };

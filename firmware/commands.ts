@@ -1,3 +1,4 @@
+import { picksMain, wrapMain } from "./agents";
 import { createSerial, type Channel } from "./channel/serial";
 import { openSettings, setting } from "./config";
 import { editRegistry, load } from "./registry";
@@ -10,6 +11,7 @@ import type { RunResult, Session } from "./types";
 const session: Session = {
   tools: { count: 0 },
   lastCallId: 0,
+  wrap: wrapMain,
   // A listener that throws is reported and changes nothing: the interpreter calls those later, from its own queue.
   emit: function (event) {
     if (session.show) session.show(event);
@@ -27,6 +29,7 @@ function useChannel(wanted: boolean): void {
   if (wanted ? channel : session.abort || (channel && channel.close)) return;
   channel = wanted ? createSerial(session) : undefined;
   session.show = channel && channel.show;
+  session.confirm = channel && channel.confirm;
 }
 
 // Asks, and shows what comes at the console. Resolves to the RunResult.
@@ -87,6 +90,11 @@ function run(name: string, value: any): any {
       text = settings.save();
       // What could not be saved is not in force either.
       if (text) settings.load();
+      // Some tools are there only with a setting.
+      if (session.tools.count && !session.abort) {
+        editRegistry(session.tools).init(picksMain);
+        delete session.toolBytes;
+      }
       return print(text || "saved" + ("historyBytes" in value && session.history ? " (historyBytes: after clear_history)" : ""));
     }
     case "add_tool":

@@ -73,8 +73,16 @@ export function setting(name: string): any {
     // Name of the field that carries maxTokens: newer OpenAI models want max_completion_tokens.
     case "tokensField":
       return "max_tokens";
+    // flat: one agent with all tools. deep: it looks and delegates, and sub-agents do.
+    case "mode":
+      return "flat";
+    // Tools that ask the person at the console before each call, comma separated.
+    case "confirmTools":
+      break;
     // Whether the model's reasoning is shown to the person.
     case "showReasoning":
+    // Whether the model may run JavaScript of its own on the board, with all that the board can do.
+    case "allowJs":
     // Whether it goes back with the tool calls of the openai dialect: some servers refuse a call without it, others with it.
     case "echoReasoning":
       return false;
@@ -110,7 +118,7 @@ export interface Settings {
 
 export function openSettings(): Settings {
   const names = (
-    "baseUrl,apiKey,model,provider,systemPrompt,tokensField,showReasoning,echoReasoning,reasoningBytes,maxTokens,maxToolArgLen,messageTrim,maxToolIterations," +
+    "baseUrl,apiKey,model,provider,systemPrompt,tokensField,mode,allowJs,confirmTools,showReasoning,echoReasoning,reasoningBytes,maxTokens,maxToolArgLen,messageTrim,maxToolIterations," +
     "historyBytes,sseLineBytes,toolResultBytes,requestTimeoutMs,idleTimeoutMs,toolTimeoutMs,retries,retryBudgetMs"
   ).split(",");
 
@@ -123,7 +131,7 @@ export function openSettings(): Settings {
       if (typeof value === "number" && value === Math.floor(value) && value >= limit[1] && value <= limit[2]) return "";
       return name + " must be a whole number from " + limit[1] + " to " + limit[2];
     }
-    if (name === "showReasoning" || name === "echoReasoning")
+    if (name === "showReasoning" || name === "echoReasoning" || name === "allowJs")
       return typeof value === "boolean" ? "" : name + " must be true or false";
     if (typeof value !== "string") return name + " must be text";
     if (value.length > 1024) return name + " must be at most 1024 bytes long";
@@ -131,6 +139,7 @@ export function openSettings(): Settings {
       return "baseUrl must start with http:// or https://";
     if (name === "baseUrl" && value.indexOf("@") >= 0) return "baseUrl must not hold a user or password: apiKey is for that";
     if (name === "provider" && value !== "openai" && value !== "anthropic") return "provider must be openai or anthropic";
+    if (name === "mode" && value !== "flat" && value !== "deep") return "mode must be flat or deep";
     if (name === "tokensField" && value !== "max_tokens" && value !== "max_completion_tokens")
       return "tokensField must be max_tokens or max_completion_tokens";
     // A line break in a header would end it: the key could then be read where it does not belong.

@@ -11,6 +11,12 @@ const HEARTBEAT_MS = 500;
 /** Bytes kept of what a call came to, in case it is made again. */
 const OUTCOME_BYTES = 120;
 
+// Text cut until it fits into `bytes` as JSON: text that is all escapes grows when it is written.
+function fit(text: string, bytes: number): string {
+  while (text.length > 64 && wireText(text).length > bytes) text = limitText(text, text.length >> 1);
+  return text;
+}
+
 // Runs one prompt to its end: model → tool calls → tool results → model … until a reply has no call, the cap on
 // iterations is reached (one last call goes without tools), the server fails, or somebody aborts. Never rejects.
 // `session.abort` is set while it runs.
@@ -30,6 +36,8 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
   const outcomes: Record<string, string> = {};
   /** Turns in a row, up to this one, in which no tool was run. */
   let fruitless = 0;
+  /** What a tool ended the run with; the other calls of its turn are not made. */
+  let last: RunResult | undefined;
   let stop: (() => void) | undefined;
   /** A step is to come, or a tool is to give its result; while the model is asked, `stop` is set. */
   let waiting = false;
@@ -79,30 +87,30 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
   }
 
   function turn(): void {
-    const last = ++iteration > setting("maxToolIterations") || fruitless > 1;
+    const bare = ++iteration > setting("maxToolIterations") || fruitless > 1;
     session.emit({ type: "iterationStart", iteration: iteration });
-    stop = exchange(session, provider, !last, function (reply, failure) {
+    stop = exchange(session, provider, !bare, function (reply, failure) {
       stop = undefined;
       later(function () {
         if (failure || !reply) end("transportError", reply ? limitText(reply.text, share) : "", failure && failure.message);
-        else if (reply.calls.length && !last) takeCalls(reply);
-        else finish(reply, last);
+        else if (reply.calls.length && !bare) takeCalls(reply);
+        else finish(reply, bare);
       });
     });
   }
 
-  function finish(reply: ReplyCollector, last: boolean): void {
+  function finish(reply: ReplyCollector, bare: boolean): void {
     const text = limitText(reply.text, share);
     if (reply.stop === "length")
       session.emit({ type: "error", message: "the answer was cut at maxTokens (" + setting("maxTokens") + " tokens)" });
     if (!text.trim()) return end("done", "", "the model's answer is empty: ask again, or check the model (" + setting("model") + ")");
-    remember(ANSWER, text);
-    end(last ? "maxIterations" : "done", text);
+    remember(ANSWER, fit(text, share));
+    end(bare ? "maxIterations" : "done", text);
   }
 
   // Makes what goes back on the wire valid, whatever the model wrote; a call with a problem is answered, not run.
   function takeCalls(reply: ReplyCollector): void {
-    const caller = createCaller(session.tools);
+    const caller = createCaller(session);
     let bytes = 0;
     for (const call of reply.calls) {
       for (const other of reply.calls) if (other !== call && other.id === call.id) call.id = "";
@@ -150,18 +158,22 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
   // Runs the first of `calls` and goes on with the others.
   function nextCall(calls: ReplyCall[]): void {
     const call = calls.shift();
-    if (!call) return later(turn);
-    function answer(result: ToolResult): void {
-      let content = result.content;
-      // Text that is all escapes grows when it is written as JSON.
-      while (content.length > 64 && wireText(content).length > share) content = limitText(content, content.length >> 1);
-      session.emit({ type: "toolEnd", name: call!.name, callId: call!.id, isError: result.isError, content: content });
-      if (remember(RESULT, content, [call!], result.isError))
-        later(function () {
-          nextCall(calls);
-        });
-      else end("transportError", "", "the tool results do not fit into the history: raise historyBytes");
+    if (!call && !last) return later(turn);
+    if (!call) {
+      remember(ANSWER, fit(last!.text, share));
+      return end(last!.stopReason, last!.text);
     }
+    function answer(result: ToolResult): void {
+      const content = fit(result.content, share);
+      session.emit({ type: "toolEnd", name: call!.name, callId: call!.id, isError: result.isError, content: content });
+      if (!remember(RESULT, content, [call!], result.isError))
+        return end("transportError", "", "the tool results do not fit into the history: raise historyBytes");
+      if (result.ends) last = { stopReason: result.ends, text: content };
+      later(function () {
+        nextCall(calls);
+      });
+    }
+    if (last) return answer({ isError: true, content: "not run: the run is over" });
     if (call.problem) return answer({ isError: true, content: call.problem });
     const key = String(E.CRC32(call.name + call.arguments));
     const before = outcomes[key];
@@ -171,7 +183,7 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
     const repeatable = node && load(node).repeatable;
     fruitless = 0;
     session.emit({ type: "toolStart", name: call.name, callId: call.id, arguments: call.arguments });
-    createCaller(session.tools)
+    createCaller(session)
       .call(call)
       .then(function (result) {
         // What failed may be tried once more.

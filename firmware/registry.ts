@@ -21,8 +21,11 @@ export function load(node: ToolNode): LoadedTool {
 
 /** What registers tools. It exists while it does. */
 export interface RegistryEditor {
-  /** Registers every tool of `tools/`. Doing it again changes nothing. */
-  init(): void;
+  /**
+   * Registers the tools of `tools/` that `picks` takes, and drops those that it does not; tools that were registered at run
+   * time stay. Doing it again changes nothing.
+   */
+  init(picks: (tool: LoadedTool) => boolean): void;
   /** Registers a tool at run time. Returns what is wrong with it, "" if it was taken. */
   append(tool: any): string;
 }
@@ -40,12 +43,17 @@ export function editRegistry(registry: Registry): RegistryEditor {
   }
 
   return {
-    init: function () {
+    init: function (picks) {
+      let node = registry.first;
+      registry.count = 0;
+      delete registry.first;
+      delete registry.last;
       toolNames()
         .split(",")
         .forEach(function (name, i) {
-          if (name) link(name, i);
+          if (name && picks(loadTool(i))) link(name, i);
         });
+      for (; node; node = node.next) if (typeof node.tool !== "number") link(node.name, node.tool);
     },
     append: function (tool) {
       if (!tool || typeof tool.name !== "string" || !/^[a-zA-Z0-9_\-]+$/.test(tool.name) || tool.name.length > 63)

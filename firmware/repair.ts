@@ -27,7 +27,7 @@ const PIECE_BYTES = 100;
 // | missing } after a closing quote or bracket                  | any other end inside the object: a value may be cut
 //
 // An array that does not end is a cut value too. One pass without recursion; all state exists only while it runs.
-export function repairJson(text: string): string | undefined {
+export function repair(text: string): string | undefined {
   let at = 0;
   let out = "";
   /** Goes to `out` when it is long enough, since appending walks to the end of what is there. */

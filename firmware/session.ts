@@ -1,3 +1,4 @@
+import { picksMain } from "./agents";
 import { setting } from "./config";
 import { USER } from "./history";
 import { run } from "./loop";
@@ -9,7 +10,7 @@ import type { RunResult, Session } from "./types";
 // Registers the tools and allocates the history, once: doing it again changes nothing, unless another provider was set,
 // whose dialect the old messages are not in. Throws where there is no memory.
 export function open(session: Session): void {
-  if (!session.tools.count) editRegistry(session.tools).init();
+  if (!session.tools.count) editRegistry(session.tools).init(picksMain);
   if (session.history && session.history.provider === setting("provider")) return;
   delete session.history;
   delete session.toolBytes;

@@ -11,11 +11,13 @@ export function cutUtf8(text: string, max: number): string {
   return text.substr(0, end);
 }
 
-// Cuts `text` to at most `max` bytes in all, with a marker that says how much was kept. The marker is ASCII.
-export function limitText(text: string, max: number): string {
+// Cuts `text` to at most `max` bytes in all, with a marker that says how much was kept, and `how` to get the rest. The
+// marker is ASCII.
+export function limitText(text: string, max: number, how?: string): string {
   if (text.length <= max) return text;
-  const kept = cutUtf8(text, max - 36);
-  return kept + "\n[cut: " + kept.length + " of " + text.length + " bytes]";
+  how = how ? "; " + how : "";
+  const kept = cutUtf8(text, max - 36 - how.length);
+  return kept + "\n[cut: " + kept.length + " of " + text.length + " bytes" + how + "]";
 }
 
 // Turns the \uXXXX escapes of a JSON text into what they stand for, before anything parses it: the board's JSON.parse

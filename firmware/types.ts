@@ -23,6 +23,8 @@ export interface ToolParameters {
 export interface ToolResult {
   isError: boolean;
   content: string;
+  /** Ends the run with this result, for this reason. */
+  ends?: StopReason;
 }
 
 /** What `execute` may give: text for success, a `ToolResult` to say it failed. A throw is an error result too. */
@@ -32,6 +34,34 @@ export type ToolOutput = string | ToolResult;
 export interface ToolContext {
   /** Calls `visit` once a registered tool, in order of registration. */
   eachTool(visit: (name: string, description: string) => void): void;
+  /** The conversation that the call is a part of. */
+  session: Session;
+  /** The tool's place in the registry. */
+  node: ToolNode;
+}
+
+/** One call on its way through a tool's processors. */
+export interface WrappedCall extends ToolCall {
+  /** What `arguments` say; undefined as long as they are no JSON object. */
+  args?: any;
+}
+
+/**
+ * Looks at a call before its tool: changes `call.args`, ends it with a result for the model, or gives nothing and passes
+ * it on; later, where it gives a promise. A throw ends the call with an error result.
+ *
+ * The first one of a tool is also called, at once, with arguments that are no JSON object: it may set `args`, and its
+ * result does not count.
+ */
+export type Before = (call: WrappedCall, context: ToolContext) => ToolResult | undefined | void | Promise<ToolResult | undefined | void>;
+
+/** Takes what the tool, or the processor before it, gave, and gives what the next one gets. A throw is an error result. */
+export type After = (output: any, call: WrappedCall, context: ToolContext) => any;
+
+/** What stands around a tool, in order. */
+export interface Wrap {
+  before?: Before[];
+  after?: After[];
 }
 
 /**
@@ -47,6 +77,15 @@ export interface Tool {
   parameters: ToolParameters;
   /** True where the same call may give another outcome (a sensor): it is then never answered from memory. */
   repeatable?: boolean;
+  /** Milliseconds that a call may take, where that is not `toolTimeoutMs`. */
+  timeoutMs?: number;
+  /**
+   * What an agent with mode `deep` has: `look`, tools that change nothing, and `agent`, tools that have others do it.
+   * `agent` tools are for that mode only.
+   */
+  tier?: "look" | "agent";
+  /** Name of a setting that must be set, or the tool is not there. */
+  needs?: string;
   /** Runs one call. `args` were checked against `parameters` and numeric text was turned into numbers. May throw. */
   execute(args: any, context: ToolContext): ToolOutput | Promise<ToolOutput>;
 }
@@ -59,6 +98,12 @@ export interface LoadedTool {
   /** A JSON Schema as JSON text, without `"double"`. */
   parameters: string;
   repeatable?: boolean;
+  timeoutMs?: number;
+  tier?: "look" | "agent";
+  needs?: string;
+  /** See wrap.ts. */
+  before?: Before[];
+  after?: After[];
   execute(args: any, context: ToolContext): ToolOutput | Promise<ToolOutput>;
 }
 
@@ -71,9 +116,10 @@ export interface ToolCall {
 
 /**
  * Why a run ended. `done`: an answer without calls. `maxIterations`: the cap was reached, the answer came without
- * tools. `transportError`: no usable answer from the server. `aborted`: Ctrl-C or `abort`.
+ * tools. `transportError`: no usable answer from the server. `aborted`: Ctrl-C or `abort`. `awaitUser`: the model asks the
+ * person something, and the next prompt is the answer.
  */
-export type StopReason = "done" | "maxIterations" | "transportError" | "aborted";
+export type StopReason = "done" | "maxIterations" | "transportError" | "aborted" | "awaitUser";
 
 /** The only way out of the loop. Sent in order; `final` ends every run, `error` is a warning that does not. */
 export type AgentEvent =
@@ -107,6 +153,10 @@ export interface Session {
   abort?: (reason: string) => void;
   /** Where events are shown; set by the channel that is in use. */
   show?: (event: AgentEvent) => void;
+  /** Puts the agent's processors around a tool that is to be called. */
+  wrap?: (tool: LoadedTool) => LoadedTool;
+  /** Asks the person at the console a question; false for no, and where no answer comes. */
+  confirm?: (question: string) => Promise<boolean>;
   /** Sends an event out: to the channel, and to whoever listens with `E.on("agent", …)`. */
   emit(event: AgentEvent): void;
 }
@@ -123,6 +173,8 @@ export interface ToolNode {
   /** Number for `loadTool`, or the tool itself where it was registered at run time. */
   tool: number | LoadedTool;
   next?: ToolNode;
+  /** When it was called, in seconds of the board's clock; kept where a processor limits its rate. */
+  times?: number[];
 }
 
 /** The message buffer, see history.ts. */

@@ -12,6 +12,7 @@ const adcRead: Tool = {
     required: ["pin"],
   },
   repeatable: true,
+  tier: "look",
   execute(args) {
     const problem = pinProblem(args.pin, "adc");
     if (problem) return { isError: true, content: problem };

@@ -14,6 +14,7 @@ const compare: Tool = {
     },
     required: ["a", "b"],
   },
+  tier: "look",
   execute(args) {
     const a = formatNumber(args.a);
     const b = formatNumber(args.b);

@@ -19,6 +19,7 @@ const gpioRead: Tool = {
     required: ["pin"],
   },
   repeatable: true,
+  tier: "look",
   execute(args) {
     const pin = args.pin;
     let problem = pinProblem(pin, "read");

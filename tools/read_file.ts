@@ -18,6 +18,7 @@ const readFile: Tool = {
     required: ["path"],
   },
   repeatable: true,
+  tier: "look",
   execute(args) {
     const file = checkFile(args.path, false);
     if (file.problem) return { isError: true, content: file.problem };

@@ -10,6 +10,7 @@ const tree: Tool = {
     properties: { pattern: { type: "string", description: "Only names that contain this, * for anything: *.txt" } },
   },
   repeatable: true,
+  tier: "look",
   execute(args) {
     const storage = require("Storage");
     const parts = (args.pattern || "").split("*");

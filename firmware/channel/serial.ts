@@ -5,6 +5,9 @@ import type { AgentEvent, Session } from "../types";
 /** Bytes of a result in the one line that shows a tool call. */
 const TOOL_LINE_BYTES = 100;
 
+/** Milliseconds that the person has for a yes or no. */
+const CONFIRM_MS = 30000;
+
 /** An answer outside chat mode is printed when a line of it is longer than this, up to the last space. */
 const LINE_BYTES = 72;
 
@@ -12,8 +15,10 @@ const LINE_BYTES = 72;
 export interface Channel {
   /** Shows an event to the person. */
   show(event: AgentEvent): void;
+  /** Asks the person: true for y or yes, false for anything else, and where nothing comes in time. */
+  confirm(question: string): Promise<boolean>;
   /** Takes the input for chat mode, until Ctrl-D or `close`; `submit` gets each line, `left` is called at the end. */
-  open(submit: (line: string) => void, left: () => void): void;
+  open(submit: (line: string) => void, left: () => void, quiet?: boolean): void;
   /** Leaves chat mode, if in it: undefined while not. */
   close?: () => void;
 }
@@ -50,9 +55,39 @@ export function createSerial(session: Session): Channel {
     rest = rest.substr(space + 1);
   }
 
+  /** Takes the line that is typed next, where it is the answer to a question. */
+  let answer: ((text: string) => void) | undefined;
+
   const channel: Channel = {
+    confirm: function (question) {
+      return new Promise(function (resolve) {
+        // At the interpreter's own prompt the console is taken for this one line.
+        const taken = !channel.close;
+        const timer = setTimeout(function () {
+          write("[no answer within " + CONFIRM_MS / 1000 + " s: no]\n", true);
+          answer!("");
+        }, CONFIRM_MS);
+        answer = function (text) {
+          clearTimeout(timer);
+          if (taken && channel.close) channel.close();
+          answer = undefined;
+          resolve(text === "y" || text === "yes");
+        };
+        if (taken)
+          channel.open(
+            answer,
+            function () {
+              if (answer) answer("");
+            },
+            true
+          );
+        write("[allow " + question + "? yes or no]\n", true);
+      });
+    },
     show: function (event) {
       let text = "";
+      // Whoever stopped the run answers no question of it.
+      if (event.type === "final" && answer) answer("");
       const thinks = event.type === "reasoningDelta";
       if (thinks && !setting("showReasoning")) return;
       if (thinks !== thinking) write(thinks ? "[thinking]\n" : event.type === "textDelta" ? "[answer]\n" : "", true);
@@ -72,7 +107,7 @@ export function createSerial(session: Session): Channel {
       device.write((midLine ? "\r\n" : "") + "you> " + line);
       midLine = false;
     },
-    open: function (submit, left) {
+    open: function (submit, left, quiet) {
       if (!device || channel.close) return;
       /** Inside an escape sequence, as cursor keys send them: 1 after ESC, 2 after ESC [. */
       let escape = 0;
@@ -86,7 +121,8 @@ export function createSerial(session: Session): Channel {
           line = "";
           device.write("\r\n");
           // Some terminals keep Ctrl-D for themselves.
-          if (text === "exit") channel.close!();
+          if (answer) answer(text);
+          else if (text === "exit") channel.close!();
           else if (text) submit(text);
           else if (!session.abort) device.write("you> ");
         } else if (char === "\x03") {
@@ -117,7 +153,7 @@ export function createSerial(session: Session): Channel {
       channel.close = function () {
         delete channel.close;
         line = "";
-        if (session.abort) session.abort("chat was left");
+        if (session.abort && !answer) session.abort("chat was left");
         device.removeListener("data", onData);
         device.write("\r\n");
         E.setConsole(device, { force: true });
@@ -129,7 +165,7 @@ export function createSerial(session: Session): Channel {
       echo(false);
       E.setConsole(null as any, { force: true });
       device.on("data", onData);
-      device.write("\rchat: Ctrl-C stops an answer, Ctrl-D or exit leaves\r\nyou> ");
+      device.write(quiet ? "\r" : "\rchat: Ctrl-C stops an answer, Ctrl-D or exit leaves\r\nyou> ");
     },
   };
   return channel;

@@ -2,6 +2,7 @@ import { fileURLToPath } from "node:url";
 import { crc32 } from "node:zlib";
 import { build } from "esbuild";
 import { toolsPlugin } from "../../esbuild.tools.mjs";
+import type * as Agents from "../../firmware/agents";
 import type * as Caller from "../../firmware/caller";
 import type * as Config from "../../firmware/config";
 import type * as History from "../../firmware/history";
@@ -12,12 +13,14 @@ import type * as Reply from "../../firmware/reply";
 import type * as Request from "../../firmware/request";
 import type * as Sse from "../../firmware/sse";
 import type * as Text from "../../firmware/text";
+import type * as Wrap from "../../firmware/wrap";
 import { createManualClock } from "../../host-sim/clock";
 import { boardJson } from "./board-json";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
-type Firmware = typeof Caller &
+type Firmware = typeof Agents &
+  typeof Caller &
   typeof Config &
   typeof History &
   typeof Loop &
@@ -26,11 +29,12 @@ type Firmware = typeof Caller &
   typeof Reply &
   typeof Request &
   typeof Sse &
-  typeof Text;
+  typeof Text &
+  typeof Wrap;
 
 // One script with free globals, built as the bundle is: the board's JSON, typed arrays and timers are handed in, and
 // those of Node, which the test runner itself needs, stay what they are.
-const names = "caller config history loop provider/openai registry reply request sse text".split(" ");
+const names = "agents caller config history loop provider/openai registry reply request sse text wrap".split(" ");
 const script = (
   await build({
     stdin: { contents: names.map((name) => `export * from "./firmware/${name}";`).join("\n"), resolveDir: root },

@@ -35,7 +35,7 @@ function register(
 
 const call = (name: string, args: unknown) =>
   firmware
-    .createCaller(tools)
+    .createCaller({ tools } as any)
     .call({ id: "x", name, arguments: typeof args === "string" ? args : JSON.stringify(args) });
 
 /** Lets everything happen that does not wait for time. */
@@ -461,10 +461,10 @@ describe("registering tools", () => {
   });
 
   it("registers the folder's tools once", () => {
-    firmware.editRegistry(tools).init();
+    firmware.editRegistry(tools).init(() => true);
     const { count } = tools;
     expect(count).toBeGreaterThan(10);
-    firmware.editRegistry(tools).init();
+    firmware.editRegistry(tools).init(() => true);
     expect(tools.count).toBe(count);
     for (let node = (tools as Registry).first; node; node = node.next) {
       const one = firmware.load(node);

@@ -38,6 +38,7 @@ export function exchangeWith(firmware: Firmware, tools: Registry, answers: Answe
     tools,
     history: firmware.createHistory(4096),
     lastCallId: 0,
+    wrap: firmware.wrapMain,
     emit: (event) => events.push(event),
   };
   let reply: ReplyCollector | undefined;
@@ -65,7 +66,7 @@ export function exchangeWith(firmware: Firmware, tools: Registry, answers: Answe
   if (clock.pending()) throw new Error(`${clock.pending()} timers were left`);
   requests.length = first;
 
-  const caller = firmware.createCaller(tools);
+  const caller = firmware.createCaller(session);
   const outcome: Outcome = {
     text: "",
     reasoning: "",

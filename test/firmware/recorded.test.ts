@@ -18,7 +18,7 @@ const readShared = (...parts: string[]): string | undefined => {
 const firmware = bootFirmware();
 firmware.openSettings().apply({ baseUrl: "http://model/v1", model: "m", apiKey: "sk-abc" }, true);
 const tools = { count: 0 };
-firmware.editRegistry(tools).init();
+firmware.editRegistry(tools).init(() => true);
 
 /** The same bytes in as many ways as the network may cut them. */
 function everySplit(stream: string, own: string[], check: (pieces: string[]) => void): void {

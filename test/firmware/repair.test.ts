@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { repairJson } from "../../firmware/repair";
+import { repair } from "../../firmware/repair";
 import { fromBytes, toBytes } from "../drivers/bytes";
 
 /** What a text is repaired to; undefined where it is refused. Characters stand for their UTF-8 bytes. */
@@ -139,7 +139,7 @@ cases.push(
 );
 
 const repaired = (text: string): string | undefined => {
-  const json = repairJson(toBytes(text));
+  const json = repair(toBytes(text));
   return json === undefined ? undefined : fromBytes(json);
 };
 
@@ -234,7 +234,7 @@ function damaged(value: unknown, pick: Pick): string {
   ][pick(5)]!;
 }
 
-describe("repairJson", () => {
+describe("repair", () => {
   it.each(cases)("%j", (input, expected) => {
     expect(repaired(input)).toBe(expected);
     if (expected !== undefined) expect(() => JSON.parse(expected)).not.toThrow();
@@ -242,9 +242,9 @@ describe("repairJson", () => {
 
   it("keeps deep nesting up to its limit, and refuses more", () => {
     const nested = (levels: number): string => '{"a":'.repeat(levels - 1) + "{}" + "}".repeat(levels - 1);
-    expect(repairJson(nested(32))).toBe(nested(32));
-    expect(repairJson(nested(33))).toBeUndefined();
-    expect(repairJson('{"a":'.repeat(100_000))).toBeUndefined();
+    expect(repair(nested(32))).toBe(nested(32));
+    expect(repair(nested(33))).toBeUndefined();
+    expect(repair('{"a":'.repeat(100_000))).toBeUndefined();
   });
 
   it("gives valid JSON back equal, however it is laid out", () => {
@@ -331,8 +331,8 @@ describe("repairJson", () => {
       fc.property(fc.uint8Array({ maxLength: 300 }), (array) => {
         const bytes = String.fromCharCode(...array);
         const json = `{a: "${bytes.replace(/["\\]/g, "_")}",}`;
-        expect(JSON.parse(repairJson(json)!)).toEqual({ a: bytes.replace(/["\\]/g, "_") });
-        repairJson(bytes);
+        expect(JSON.parse(repair(json)!)).toEqual({ a: bytes.replace(/["\\]/g, "_") });
+        repair(bytes);
       }),
     );
   });

@@ -1,0 +1,111 @@
+import { setting } from "./config";
+import { readWhole, limitText, toJson } from "./text";
+import { repair } from "./repair";
+import type { After, Before, LoadedTool, ToolResult, Wrap } from "./types";
+
+// `tool` with processors around it: those of `wrap` stand outside of those it has already. The tool itself is unchanged.
+export function wrapTool(tool: LoadedTool, wrap: Wrap): LoadedTool {
+  return {
+    name: tool.name,
+    description: tool.description,
+    parameters: tool.parameters,
+    repeatable: tool.repeatable,
+    timeoutMs: tool.timeoutMs,
+    before: (wrap.before || []).concat(tool.before || []),
+    after: (tool.after || []).concat(wrap.after || []),
+    execute: tool.execute,
+  };
+}
+
+// Whatever a tool gave, as a result. An object that is no ToolResult is written as JSON.
+export function toResult(output: any): ToolResult {
+  const result: ToolResult = { isError: false, content: "" };
+  if (output && typeof output === "object" && typeof output.content === "string") {
+    result.isError = !!output.isError;
+    if (output.ends) result.ends = output.ends;
+    output = output.content;
+  }
+  if (output === undefined || output === null || output === "") output = "done (no output)";
+  else if (typeof output === "object") output = toJson(output);
+  result.content = String(output);
+  return result;
+}
+
+/** The processors that come with the agent. They exist while a call is run. */
+export interface Processors {
+  /** Reads arguments that are no JSON object as they came; what would take a guess stays unread. Stands first. */
+  repairJson: Before;
+  /** Takes the keys and tokens of the settings out of a result. */
+  redactSecrets: After;
+  /** Cuts a result to `bytes`, with a marker that says how much was kept, and `how` to read the rest. */
+  limitResult(bytes: number, how?: string): After;
+  /** What code that ran gave, `{stdout, stderr, value, changed}`, as short text. `changed`: names of files. */
+  formatRun: After;
+  /** Of a change of a file, `{path, size}`: that it was done, and nothing of the file. */
+  shortEdit: After;
+  /** Asks the person at the console whether the call may be made; no answer, and no console, is a no. */
+  confirmOnSerial: Before;
+  /** Refuses more than `count` calls within `seconds`. */
+  rateLimit(count: number, seconds: number): Before;
+}
+
+export function processors(): Processors {
+  return {
+    repairJson: function (call) {
+      if (!call.args) call.args = readWhole(repair(call.arguments) || "");
+    },
+    redactSecrets: function (output) {
+      const result = toResult(output);
+      for (const name of "apiKey,searchKey,fileToken".split(",")) {
+        const secret = setting(name);
+        // A shorter one stands in any text.
+        if (secret.length > 3 && result.content.length >= secret.length) result.content = result.content.split(secret).join("***");
+      }
+      return result;
+    },
+    limitResult: function (bytes, how) {
+      return function (output) {
+        const result = toResult(output);
+        result.content = limitText(result.content, bytes, how);
+        return result;
+      };
+    },
+    formatRun: function (output) {
+      if (!output || typeof output !== "object" || typeof output.content === "string") return output;
+      let text = output.stdout || "";
+      if (output.value !== undefined) text += (text && "\n") + "result: " + output.value;
+      if (output.stderr) text += (text && "\n") + "error: " + output.stderr;
+      if (output.changed && output.changed.length) text += (text && "\n") + "changed files: " + output.changed.join(", ");
+      return { isError: !!output.stderr, content: text || "done (no output)" };
+    },
+    shortEdit: function (output) {
+      return output && output.path ? "success: " + output.path + ", " + output.size + " bytes" : output;
+    },
+    confirmOnSerial: function (call, context) {
+      if (!call.args) return undefined;
+      const no = { isError: true, content: call.name + " was not run: the person did not allow it. Do not ask again in this run." };
+      const confirm = context.session.confirm;
+      if (!confirm) return no;
+      return confirm(call.name + " " + limitText(toJson(call.args), 300)).then(function (yes) {
+        return yes ? undefined : no;
+      });
+    },
+    rateLimit: function (count, seconds) {
+      return function (call, context) {
+        if (!call.args) return undefined;
+        const now = getTime();
+        const times: number[] = (context.node.times || []).filter(function (time) {
+          // A clock that was set jumps.
+          return time <= now && now - time < seconds;
+        });
+        context.node.times = times;
+        if (times.length >= count) {
+          const wait = Math.ceil(seconds - (now - times[0]));
+          return { isError: true, content: call.name + " may be called " + count + " times in " + seconds + " s: again in " + wait + " s" };
+        }
+        times.push(now);
+        return undefined;
+      };
+    },
+  };
+}

@@ -1,0 +1,19 @@
+import type { Tool } from "../firmware/types";
+
+const askUser: Tool = {
+  name: "ask_user",
+  description:
+    "Ask the person a question that you cannot go on without, when no tool can answer it. It ends your turn; their next " +
+    "message is the answer.",
+  parameters: {
+    type: "object",
+    properties: { question: { type: "string", description: "One short question" } },
+    required: ["question"],
+  },
+  tier: "look",
+  execute(args) {
+    return { isError: false, content: args.question, ends: "awaitUser" };
+  },
+};
+
+export default askUser;
