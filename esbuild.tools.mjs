@@ -132,6 +132,17 @@ function parseTool(file, root) {
   return { file, text, sourceFile, imports, exported, object, property, fail };
 }
 
+/** A tool may import what itself reads all tools. While its values are read, there are none. */
+const noTools = {
+  name: "no tools",
+  setup(build) {
+    build.onResolve({ filter: /^tools:all$/ }, ({ path }) => ({ path, namespace: "no-tools" }));
+    build.onLoad({ filter: /.*/, namespace: "no-tools" }, () => ({
+      contents: 'export const toolNames = () => ""; export const loadTool = () => undefined;',
+    }));
+  },
+};
+
 /**
  * Runs every tool file in Node, in a module of its own, to get the values of its default export.
  * @returns {Promise<{ values: any[], inputs: string[] }>} `inputs`: every file that was read, absolute
@@ -146,6 +157,7 @@ async function evaluateTools(files, root) {
     format: "esm",
     platform: "neutral",
     define: { require: "$require" },
+    plugins: [noTools],
     banner: { js: "const $require = (name) => { throw new Error(`require(\"${name}\") works on the board only`); };" },
     metafile: true,
     sourcemap: "external",
@@ -171,7 +183,7 @@ async function evaluateTools(files, root) {
       throw new SourceError([{ message, hint, file: shownPath(root, source), line, column: column + 1 }]);
     }
   }
-  return { values, inputs: Object.keys(result.metafile.inputs).map((input) => path.resolve(root, input)) };
+  return { values, inputs: Object.keys(result.metafile.inputs).filter((input) => !input.startsWith("no-tools:")).map((input) => path.resolve(root, input)) };
 }
 
 /**

@@ -10,8 +10,17 @@ export function picksMain(tool: LoadedTool): boolean {
 
 // Which tools are wrapped how: repair first, then whoever may refuse; redaction before anything is cut.
 export function wrapMain(tool: LoadedTool): LoadedTool {
+  return wrapFor(tool, true);
+}
+
+// The same without repair, for a model that writes good JSON.
+export function wrapSteady(tool: LoadedTool): LoadedTool {
+  return wrapFor(tool, false);
+}
+
+function wrapFor(tool: LoadedTool, repairs: boolean): LoadedTool {
   const p = processors();
-  const wrap: Wrap = { before: [p.repairJson], after: [p.redactSecrets] };
+  const wrap: Wrap = { before: repairs ? [p.repairJson] : [], after: [p.redactSecrets] };
   switch (tool.name) {
     case "edit_file":
       wrap.after = [p.shortEdit];

@@ -16,10 +16,11 @@ export interface Caller {
    */
   readArguments(call: ToolCall, repair: boolean): any;
   /**
-   * Runs one call through the tool's processors. Never rejects: an unknown tool, arguments that are not right, a throw and
-   * a tool that does not settle within its time are error results that the model can act on.
+   * Runs one call through the tool's processors, from the idle loop, and hands its result to `done`, once. Never throws: an
+   * unknown tool, arguments that are not right, a throw and a tool that does not settle within its time are error results
+   * that the model can act on.
    */
-  call(call: ToolCall): Promise<ToolResult>;
+  call(call: ToolCall, done: (result: ToolResult) => void): void;
 }
 
 export function createCaller(session: Session): Caller {
@@ -92,8 +93,7 @@ export function createCaller(session: Session): Caller {
     return "";
   }
 
-  // Runs the call and hands its result to `done`, once.
-  function start(call: ToolCall, done: (result: ToolResult) => void): void {
+  function call(call: ToolCall, done: (result: ToolResult) => void): void {
     let timer: any;
     let output: any;
     const node = find(session.tools, call.name);
@@ -154,7 +154,6 @@ export function createCaller(session: Session): Caller {
         let value: any;
         try {
           if (at === 0) own.args = readArguments(call, false);
-          if (at <= before.length) watch(PROCESSOR_MS);
           if (at < before.length) value = before[at](own, context);
           else if (at > before.length) value = after[at - before.length - 1](output, own, context);
           else {
@@ -183,15 +182,9 @@ export function createCaller(session: Session): Caller {
       settle();
     }
 
-    go(0);
+    watch(PROCESSOR_MS);
+    setTimeout(go, 1, 0);
   }
 
-  return {
-    readArguments: readArguments,
-    call: function (call) {
-      return new Promise(function (resolve) {
-        start(call, resolve);
-      });
-    },
-  };
+  return { readArguments: readArguments, call: call };
 }

@@ -1,7 +1,9 @@
 import { picksMain, wrapMain } from "./agents";
 import { createSerial, type Channel } from "./channel/serial";
 import { openSettings, setting } from "./config";
+import { messageLog } from "./message-log";
 import { editRegistry, load } from "./registry";
+import { observe } from "./observers";
 import { savedSession } from "./saved";
 import { ask, clear, open } from "./session";
 import { fromJson } from "./text";
@@ -35,7 +37,10 @@ function useChannel(wanted: boolean): void {
 // Asks, and shows what comes at the console. Resolves to the RunResult.
 function send(text: any): Promise<RunResult> {
   useChannel(true);
+  const logs = setting("messageLog") && !session.abort && typeof text === "string";
   return ask(session, text).then(function (result) {
+    const problem = logs ? messageLog().append("console", "", text.trim(), result.text) : "";
+    if (problem) session.emit({ type: "error", message: problem });
     useChannel(false);
     return result;
   });
@@ -52,7 +57,7 @@ function run(name: string, value: any): any {
     case "agent_commands":
       return print(
         "init_tools list_tools main_loop_entry cleanup_agent agent_send_message show_llm_config ask status clear_history " +
-          "set_config abort add_tool session_save session_load"
+          "set_config abort add_tool add_observer session_save session_load"
       );
     case "init_tools":
       open(session);
@@ -78,7 +83,7 @@ function run(name: string, value: any): any {
     case "show_llm_config":
       openSettings().names.forEach(function (key) {
         const set = setting(key);
-        print(key + ": " + (set === "" ? "not set" : key === "apiKey" ? "set" : set));
+        print(key + ": " + (set === "" ? "not set" : /Key$|Token$/.test(key) ? "set" : set));
       });
       return;
     case "set_config": {
@@ -101,6 +106,10 @@ function run(name: string, value: any): any {
       open(session);
       delete session.toolBytes;
       return print(editRegistry(session.tools).append(value) || "registered " + value.name);
+    case "add_observer":
+      if (!value || typeof value !== "object") return print("add_observer({onToolStart:function(name,callId,args){...}})");
+      E.on("agent", observe(value));
+      return print("observing");
     case "session_save":
       return print(savedSession(session).save());
     case "session_load":

@@ -10,6 +10,8 @@ import { fromJson, toJson } from "./text";
 
 /** What was set on this board, by name. */
 let overrides: Record<string, any> = {};
+/** What a sub-agent sets otherwise while it runs. */
+let overlay: Record<string, any> | undefined;
 
 // [default, least, most] of a number; undefined where there is no such limit.
 export function limitOf(name: string): number[] | undefined {
@@ -51,18 +53,38 @@ export function limitOf(name: string): number[] | undefined {
     // TOOL_TIMEOUT_MS, milliseconds: one tool call. A tool that never settles must not hang the run.
     case "toolTimeoutMs":
       return [10000, 100, 300000];
+    // MAX_MODEL_CALLS, model calls of one prompt with all its sub-agents: what a prompt may cost at the most.
+    case "maxModelCalls":
+      return [40, 1, 200];
+    // TEMPERATURE and TOP_P: how freely the model chooses its words; -1 leaves it to the server. The only ones with decimals.
+    case "temperature":
+      return [-1, -1, 2];
+    case "topP":
+      return [-1, -1, 1];
     // RETRIES, attempts after the first one, for failures that may pass (no connection, 408, 429, 5xx).
     case "retries":
       return [2, 0, 5];
     // RETRY_BUDGET_MS, milliseconds: all waiting between the attempts of one request together.
     case "retryBudgetMs":
       return [30000, 0, 300000];
+    // MESSAGE_LOG, bytes: how much of the Storage the log of prompts and answers may fill; 0 for no log. Each time a half of
+    // it is full, the older half is given up, and its place in the flash with it until the Storage is compacted.
+    case "messageLog":
+      return [0, 0, 65536];
   }
   return undefined;
 }
 
-// The value in force: what was set, else the default. A text that has no default is "".
+// Lays settings over all others and returns those that were laid over before. With `instead`, only if it is those.
+export function layOver(settings: Record<string, any> | undefined, instead?: Record<string, any>): Record<string, any> | undefined {
+  const before = overlay;
+  if (!instead || instead === before) overlay = settings;
+  return before;
+}
+
+// The value in force: a sub-agent's own, what was set, else the default. A text that has no default is "".
 export function setting(name: string): any {
+  if (overlay && name in overlay) return overlay[name];
   if (name in overrides) return overrides[name];
   const limit = limitOf(name);
   if (limit) return limit[0];
@@ -78,7 +100,29 @@ export function setting(name: string): any {
       return "flat";
     // Tools that ask the person at the console before each call, comma separated.
     case "confirmTools":
+    // Where web_search asks, and with which key: a server with Tavily's or DuckDuckGo's API, best the gateway in the LAN.
+    case "searchUrl":
+    case "searchKey":
+    // tavily or duckduckgo. Without it: tavily where there is a searchKey.
+    case "searchProvider":
+    // Where search_similar_images asks: a Weaviate server.
+    case "weaviateUrl":
+    case "weaviateKey":
+    // Where get_recent_user_messages and get_recent_group_messages ask, if not the board's own log.
+    case "messageUrl":
+    case "messageToken":
       break;
+    // The collection with the images, and what is told of each one found: names of properties, comma separated.
+    case "weaviateClass":
+      return "Image";
+    case "weaviateFields":
+      return "title,url";
+    // Not to be set: whether there are messages to read.
+    case "messages":
+      return setting("messageUrl") || setting("messageLog");
+    // Not to be set: the settings that nobody is shown. The name of each ends in Key or Token.
+    case "secrets":
+      return "apiKey,searchKey,weaviateKey,messageToken,fileToken";
     // Whether the model's reasoning is shown to the person.
     case "showReasoning":
     // Whether the model may run JavaScript of its own on the board, with all that the board can do.
@@ -118,8 +162,9 @@ export interface Settings {
 
 export function openSettings(): Settings {
   const names = (
-    "baseUrl,apiKey,model,provider,systemPrompt,tokensField,mode,allowJs,confirmTools,showReasoning,echoReasoning,reasoningBytes,maxTokens,maxToolArgLen,messageTrim,maxToolIterations," +
-    "historyBytes,sseLineBytes,toolResultBytes,requestTimeoutMs,idleTimeoutMs,toolTimeoutMs,retries,retryBudgetMs"
+    "baseUrl,apiKey,model,provider,systemPrompt,tokensField,mode,agentModels,allowJs,confirmTools,showReasoning,echoReasoning,reasoningBytes,maxTokens,maxToolArgLen,messageTrim,maxToolIterations," +
+    "historyBytes,sseLineBytes,toolResultBytes,maxModelCalls,temperature,topP,requestTimeoutMs,idleTimeoutMs,toolTimeoutMs,retries,retryBudgetMs," +
+    "searchUrl,searchKey,searchProvider,weaviateUrl,weaviateKey,weaviateClass,weaviateFields,messageUrl,messageToken,messageLog"
   ).split(",");
 
   // What is wrong with a value for a setting, in words that say what to change; "" if nothing is.
@@ -128,16 +173,19 @@ export function openSettings(): Settings {
     const limit = limitOf(name);
     if (value === null) return "";
     if (limit) {
-      if (typeof value === "number" && value === Math.floor(value) && value >= limit[1] && value <= limit[2]) return "";
-      return name + " must be a whole number from " + limit[1] + " to " + limit[2];
+      if (typeof value === "number" && (limit[1] < 0 || value === Math.floor(value)) && value >= limit[1] && value <= limit[2]) return "";
+      return name + " must be a" + (limit[1] < 0 ? "" : " whole") + " number from " + limit[1] + " to " + limit[2];
     }
     if (name === "showReasoning" || name === "echoReasoning" || name === "allowJs")
       return typeof value === "boolean" ? "" : name + " must be true or false";
     if (typeof value !== "string") return name + " must be text";
     if (value.length > 1024) return name + " must be at most 1024 bytes long";
-    if (name === "baseUrl" && value && !value.startsWith("http://") && !value.startsWith("https://"))
-      return "baseUrl must start with http:// or https://";
-    if (name === "baseUrl" && value.indexOf("@") >= 0) return "baseUrl must not hold a user or password: apiKey is for that";
+    if (name.endsWith("Url") && value && !value.startsWith("http://") && !value.startsWith("https://"))
+      return name + " must start with http:// or https://";
+    if (name.endsWith("Url") && value.indexOf("@") >= 0)
+      return name + " must not hold a user or password: there is a setting for the key or token";
+    if (name === "searchProvider" && value && value !== "tavily" && value !== "duckduckgo")
+      return "searchProvider must be tavily or duckduckgo";
     if (name === "provider" && value !== "openai" && value !== "anthropic") return "provider must be openai or anthropic";
     if (name === "mode" && value !== "flat" && value !== "deep") return "mode must be flat or deep";
     if (name === "tokensField" && value !== "max_tokens" && value !== "max_completion_tokens")

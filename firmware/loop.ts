@@ -54,6 +54,7 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
     clearInterval(heartbeat);
     if (stop) stop();
     session.abort = undefined;
+    if (session.child && session.child.abort) session.child.abort(message || "");
     // What somebody stopped must not be done by the next prompt.
     if (message) editHistory(history, setting("messageTrim"), provider).rollback(stopReason !== "aborted");
     const event: AgentEvent = { type: "final", text: text, stopReason: stopReason };
@@ -62,6 +63,7 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
       event.isError = true;
       event.message = result.message = message;
     }
+    if (last && last.data !== undefined) event.data = result.data = last.data;
     session.emit(event);
     resolve(result);
   }
@@ -87,6 +89,8 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
   }
 
   function turn(): void {
+    if (!session.calls) return end("maxIterations", "", "the prompt took all its model calls (maxModelCalls)");
+    session.calls--;
     const bare = ++iteration > setting("maxToolIterations") || fruitless > 1;
     session.emit({ type: "iterationStart", iteration: iteration });
     stop = exchange(session, provider, !bare, function (reply, failure) {
@@ -161,14 +165,17 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
     if (!call && !last) return later(turn);
     if (!call) {
       remember(ANSWER, fit(last!.text, share));
+      session.emit({ type: "textDelta", text: last!.text });
       return end(last!.stopReason, last!.text);
     }
     function answer(result: ToolResult): void {
       const content = fit(result.content, share);
-      session.emit({ type: "toolEnd", name: call!.name, callId: call!.id, isError: result.isError, content: content });
+      const event: AgentEvent = { type: "toolEnd", name: call!.name, callId: call!.id, isError: result.isError, content: content };
+      if (result.ends) event.ends = result.ends;
+      session.emit(event);
       if (!remember(RESULT, content, [call!], result.isError))
         return end("transportError", "", "the tool results do not fit into the history: raise historyBytes");
-      if (result.ends) last = { stopReason: result.ends, text: content };
+      if (result.ends) last = { stopReason: result.ends, text: content, data: result.data };
       later(function () {
         nextCall(calls);
       });
@@ -183,21 +190,23 @@ export function run(session: Session, provider: Provider, prompt: string): Promi
     const repeatable = node && load(node).repeatable;
     fruitless = 0;
     session.emit({ type: "toolStart", name: call.name, callId: call.id, arguments: call.arguments });
-    createCaller(session)
-      .call(call)
-      .then(function (result) {
-        // What failed may be tried once more.
-        if (!repeatable)
-          outcomes[key] =
-            result.isError && outcomes[key] === undefined ? "" : (result.isError ? "it failed: " : "") + limitText(result.content, OUTCOME_BYTES);
-        later(function () {
-          answer(result);
-        });
-      })
-      .catch(broken);
     waiting = true;
+    createCaller(session).call(call, function (result) {
+      // What failed may be tried once more.
+      if (!repeatable)
+        outcomes[key] =
+          result.isError && outcomes[key] === undefined ? "" : (result.isError ? "it failed: " : "") + limitText(result.content, OUTCOME_BYTES);
+      later(function () {
+        answer(result);
+      });
+    });
   }
 
+  if (!session.parent) {
+    session.calls = setting("maxModelCalls");
+    session.plans = 0;
+    session.prompt = prompt;
+  }
   const promise = new Promise<RunResult>(function (resolve) {
     settle = resolve;
   });

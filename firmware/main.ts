@@ -23,6 +23,7 @@ define("clear_history", function () { return word("clear_history"); });
 define("set_config", function () { return word("set_config"); });
 define("abort", function () { return word("abort"); });
 define("add_tool", function () { return word("add_tool"); });
+define("add_observer", function () { return word("add_observer"); });
 define("session_save", function () { return word("session_save"); });
 define("session_load", function () { return word("session_load"); });
 

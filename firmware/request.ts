@@ -4,6 +4,7 @@ import { readHistory } from "./history";
 import { find, load } from "./registry";
 import { createReply } from "./reply";
 import { createSseParser, type SseParser } from "./sse";
+import { fillTemplate } from "./text";
 import { post } from "./transport";
 import type { Provider, ReplyCollector, RequestFrame, Session, ToolNode } from "./types";
 
@@ -163,9 +164,11 @@ export function exchange(
     const f = provider.frame({
       apiKey: setting("apiKey"),
       model: setting("model"),
-      systemPrompt: setting("systemPrompt"),
+      systemPrompt: fillTemplate(setting("systemPrompt"), session.prompt || ""),
       maxTokens: setting("maxTokens"),
       tokensField: setting("tokensField"),
+      temperature: setting("temperature"),
+      topP: setting("topP"),
       withTools: tools,
     });
     frame = f;

@@ -20,6 +20,18 @@ export function limitText(text: string, max: number, how?: string): string {
   return kept + "\n[cut: " + kept.length + " of " + text.length + " bytes" + how + "]";
 }
 
+// An instruction with what is so now in the place of {time}, {board}, {folder}, {memory} and {question}.
+export function fillTemplate(text: string, question: string): string {
+  // The board's split gives nothing for a text that is shorter than what it is split at.
+  if (text.length < 10 || text.indexOf("{") < 0) return text;
+  return text
+    .split("{time}").join(new Date().toString())
+    .split("{board}").join(process.env.BOARD)
+    .split("{folder}").join("the board's Storage, which is flat: file names of at most 28 characters, no folders")
+    .split("{memory}").join(process.memory().free + " variables")
+    .split("{question}").join(question);
+}
+
 // Turns the \uXXXX escapes of a JSON text into what they stand for, before anything parses it: the board's JSON.parse
 // keeps only their low byte. Escapes below 0x80 are left to JSON.parse (they may be a quote). With `raw`, an escape is
 // one byte rather than one character: that is how the board's JSON.stringify writes bytes.

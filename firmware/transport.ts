@@ -4,6 +4,8 @@
  */
 export interface Post {
   url: string;
+  /** POST, unless it is something else. */
+  method?: string;
   headers: Record<string, string>;
   /** Bytes of the body in all: it is sent as Content-Length. */
   length: number;
@@ -21,7 +23,7 @@ export interface Post {
 /** Bytes that may wait to be handed on: two reads of the socket. */
 const PENDING_BYTES = 1072;
 
-// Sends a POST and returns what ends it: the socket is closed, timers are cleared and no callback comes any more.
+// Sends a request and returns what ends it: the socket is closed, timers are cleared and no callback comes any more.
 // Never throws: what goes wrong reaches `onDone`.
 export function post(o: Post): () => void {
   const started = getTime();
@@ -69,9 +71,9 @@ export function post(o: Post): () => void {
 
   try {
     const options: any = url.parse(o.url);
-    options.method = "POST";
+    options.method = o.method || "POST";
     options.headers = o.headers;
-    o.headers["Content-Length"] = String(o.length);
+    if (!o.method || o.length) o.headers["Content-Length"] = String(o.length);
     request = require("http").request(options, function (response: any) {
       if (over) return;
       heard = getTime();

@@ -8,6 +8,10 @@ export interface ParameterSchema {
   type: "string" | "number" | "double" | "integer" | "boolean" | "array" | "object";
   description?: string;
   enum?: (string | number)[];
+  /** Of an array: some servers refuse one without. */
+  items?: ParameterSchema;
+  /** Of an object. */
+  properties?: Record<string, ParameterSchema>;
   minimum?: number;
   maximum?: number;
 }
@@ -25,6 +29,8 @@ export interface ToolResult {
   content: string;
   /** Ends the run with this result, for this reason. */
   ends?: StopReason;
+  /** Goes into the `RunResult` of a run that it ends. */
+  data?: any;
 }
 
 /** What `execute` may give: text for success, a `ToolResult` to say it failed. A throw is an error result too. */
@@ -122,16 +128,44 @@ export interface ToolCall {
 export type StopReason = "done" | "maxIterations" | "transportError" | "aborted" | "awaitUser";
 
 /** The only way out of the loop. Sent in order; `final` ends every run, `error` is a warning that does not. */
-export type AgentEvent =
+export type AgentEvent = (
   | { type: "iterationStart"; iteration: number }
   | { type: "textDelta"; text: string }
   | { type: "reasoningDelta"; text: string }
   | { type: "toolRequest"; calls: ToolCall[] }
   | { type: "toolStart"; name: string; callId: string; arguments: string }
-  | { type: "toolEnd"; name: string; callId: string; isError: boolean; content: string }
+  | { type: "toolEnd"; name: string; callId: string; isError: boolean; content: string; ends?: StopReason }
   | { type: "retry"; attempt: number; waitMs: number; reason: string }
   | { type: "error"; message: string }
-  | { type: "final"; text: string; stopReason: StopReason; isError?: boolean; message?: string };
+  | { type: "plan"; steps: PlanStep[] }
+  | { type: "final"; text: string; stopReason: StopReason; isError?: boolean; message?: string; data?: any }
+) & {
+  /** The sub-agent whose event it is; the person's own agent has none. */
+  agent?: string;
+};
+
+/** One step of a plan. It is sent anew whenever a step has begun or ended. */
+export interface PlanStep {
+  task: string;
+  /** The sub-agent that does it. */
+  agent: string;
+  state: "todo" | "doing" | "done" | "failed";
+}
+
+/**
+ * An agent that does a task for another one: its model sees it as a tool, whose `execute` gives what `runAgent` of
+ * subagent.ts makes of this.
+ */
+export interface Subagent {
+  /** What it is told; `{time}`, `{board}`, `{folder}`, `{memory}` and `{question}` are filled in, see text.ts. */
+  instruction: string;
+  /** Names of its tools of `tools/`, comma separated. What needs a setting that is not set is left out. */
+  tools: string;
+  /** Settings that differ from the main agent's while it runs, by their names in config.ts. */
+  settings?: Record<string, any>;
+  /** Puts processors around its tools, where they are not the main agent's. */
+  wrap?: (tool: LoadedTool) => LoadedTool;
+}
 
 /** What a run came to. `text` is the answer as far as the history keeps it; the deltas carried all of it. */
 export interface RunResult {
@@ -139,10 +173,23 @@ export interface RunResult {
   stopReason: StopReason;
   /** Set where the run failed: what failed and which setting to look at. Never contains the API key. */
   message?: string;
+  /** What the tool that ended the run gave besides its text. */
+  data?: any;
 }
 
 /** One conversation: its tools and history, the run that is under way, and where events go out. */
 export interface Session {
+  /** Name of the sub-agent whose it is, and the conversation that it works for. */
+  name?: string;
+  parent?: Session;
+  /** The sub-agent at work. */
+  child?: Session;
+  /** What the person asked for, in the run under way. */
+  prompt?: string;
+  /** Model calls that are left to the run under way, with all its sub-agents. */
+  calls?: number;
+  /** Plans that were made in the run under way. */
+  plans?: number;
   tools: Registry;
   history?: History;
   /** Bytes of all tools as a request writes them; counted once for a set of tools. */
@@ -212,6 +259,9 @@ export interface RequestOptions {
   systemPrompt: string;
   maxTokens: number;
   tokensField: string;
+  /** -1 where it is the server's to choose. */
+  temperature: number;
+  topP: number;
   withTools: boolean;
 }
 

@@ -22,7 +22,10 @@ export function toResult(output: any): ToolResult {
   const result: ToolResult = { isError: false, content: "" };
   if (output && typeof output === "object" && typeof output.content === "string") {
     result.isError = !!output.isError;
-    if (output.ends) result.ends = output.ends;
+    if (output.ends) {
+      result.ends = output.ends;
+      result.data = output.data;
+    }
     output = output.content;
   }
   if (output === undefined || output === null || output === "") output = "done (no output)";
@@ -56,7 +59,7 @@ export function processors(): Processors {
     },
     redactSecrets: function (output) {
       const result = toResult(output);
-      for (const name of "apiKey,searchKey,fileToken".split(",")) {
+      for (const name of setting("secrets").split(",")) {
         const secret = setting(name);
         // A shorter one stands in any text.
         if (secret.length > 3 && result.content.length >= secret.length) result.content = result.content.split(secret).join("***");

@@ -69,6 +69,8 @@ export function createSerial(session: Session): Channel {
         }, CONFIRM_MS);
         answer = function (text) {
           clearTimeout(timer);
+          // To give the console back is neither another answer nor the end of the run.
+          answer = function () {};
           if (taken && channel.close) channel.close();
           answer = undefined;
           resolve(text === "y" || text === "yes");
@@ -86,6 +88,9 @@ export function createSerial(session: Session): Channel {
     },
     show: function (event) {
       let text = "";
+      const agent = event.agent ? event.agent + "/" : "";
+      // What a sub-agent writes goes to the agent that asked it.
+      if (agent && (event.type === "textDelta" || event.type === "final")) return;
       // Whoever stopped the run answers no question of it.
       if (event.type === "final" && answer) answer("");
       const thinks = event.type === "reasoningDelta";
@@ -94,11 +99,22 @@ export function createSerial(session: Session): Channel {
       thinking = thinks;
       if (event.type === "textDelta" || event.type === "reasoningDelta") return write(event.text, false);
       if (event.type === "toolEnd") {
+        if (event.ends) return;
         const first = cutUtf8(event.content.split("\n")[0], TOOL_LINE_BYTES);
-        text = event.name + (event.isError ? " failed: " : ": ") + first + (first.length < event.content.length ? " ..." : "");
-      } else if (event.type === "retry") text = "trying again in " + (event.waitMs / 1000).toFixed(1) + " s: " + event.reason;
-      else if (event.type === "error") text = "warning: " + event.message;
-      else if (event.type !== "final") return;
+        text = agent + event.name + (event.isError ? " failed: " : ": ") + first + (first.length < event.content.length ? " ..." : "");
+      } else if (event.type === "retry") text = agent + "trying again in " + (event.waitMs / 1000).toFixed(1) + " s: " + event.reason;
+      else if (event.type === "error") text = agent + "warning: " + event.message;
+      else if (event.type === "plan") {
+        const marks: Record<string, string> = { todo: "[ ] ", doing: "[>] ", done: "[x] ", failed: "[!] " };
+        // All of it at its start, then a line for what has changed.
+        const whole = event.steps[0].state === "doing";
+        for (const step of event.steps) {
+          const one = marks[step.state] + step.task + " (" + step.agent + ")";
+          if (whole) text += (text && "\n") + one;
+          else if (step.state !== "todo") text = one;
+        }
+        return write(text + (channel.close ? "\n" : ""), true);
+      } else if (event.type !== "final") return;
       else if (event.message) text = (event.stopReason === "aborted" ? "stopped: " : "error: ") + event.message;
       else if (event.stopReason === "maxIterations") text = "the last answer without tools, see maxToolIterations";
       if (text) text = "[" + text + "]" + (channel.close ? "\n" : "");

@@ -102,6 +102,7 @@ export function createAnthropic(): Provider {
         headers: headers,
         head:
           '{"model":' + wireText(o.model) + ',"stream":true,"max_tokens":' + (o.maxTokens || DEFAULT_MAX_TOKENS) +
+          (o.temperature < 0 ? "" : ',"temperature":' + o.temperature) + (o.topP < 0 ? "" : ',"top_p":' + o.topP) +
           (o.systemPrompt ? ',"system":' + wireText(o.systemPrompt) : "") + ',"messages":[',
         between: o.withTools ? '],"tools":[' : "]",
         tail: o.withTools ? "]}" : "}",

@@ -38,6 +38,7 @@ export function createOpenai(echoes: boolean): Provider {
         headers: headers,
         head:
           '{"model":' + wireText(o.model) + ',"stream":true' + (o.maxTokens ? ',"' + o.tokensField + '":' + o.maxTokens : "") +
+          (o.temperature < 0 ? "" : ',"temperature":' + o.temperature) + (o.topP < 0 ? "" : ',"top_p":' + o.topP) +
           ',"messages":[{"role":"system","content":' + wireText(o.systemPrompt) + "}",
         between: o.withTools ? '],"tools":[' : "]",
         tail: o.withTools ? "]}" : "}",

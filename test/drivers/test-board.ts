@@ -90,7 +90,7 @@ export function createTestBoard(port: BoardPort): TestBoard {
       const from = events().length;
       seen = from;
       port.type(toBytes(`ask(${JSON.stringify(text)})\n`));
-      await expectEvent((event) => event.type === "final", options);
+      await expectEvent((event) => event.type === "final" && !event.agent, options);
       return events().slice(from, seen);
     },
     expectEvent,

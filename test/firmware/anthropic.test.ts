@@ -597,6 +597,8 @@ describe("a request", () => {
     systemPrompt: "be kind",
     maxTokens: 0,
     tokensField: "max_tokens",
+    temperature: -1,
+    topP: -1,
   };
 
   it("has the headers and fields of this API", () => {

@@ -14,6 +14,7 @@ import type * as Request from "../../firmware/request";
 import type * as Sse from "../../firmware/sse";
 import type * as Text from "../../firmware/text";
 import type * as Wrap from "../../firmware/wrap";
+import type { Session, ToolResult } from "../../firmware/types";
 import { createManualClock } from "../../host-sim/clock";
 import { boardJson } from "./board-json";
 
@@ -192,4 +193,19 @@ export function isUtf8(bytes: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** Calls a tool; `args` as text goes as it is. */
+export function callTool(
+  firmware: ReturnType<typeof bootFirmware>,
+  session: Session,
+  name: string,
+  args: unknown,
+): Promise<ToolResult> {
+  return new Promise((resolve) => {
+    const text = typeof args === "string" ? args : JSON.stringify(args);
+    firmware.createCaller(session).call({ id: "x", name, arguments: text }, resolve);
+    // It begins from the idle loop.
+    firmware.clock.advance(1);
+  });
 }

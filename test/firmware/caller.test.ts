@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { beforeEach, describe, expect, it } from "vitest";
 import { toBytes } from "../drivers/bytes";
 import type { Registry } from "../../firmware/types";
-import { bootFirmware } from "./board";
+import { bootFirmware, callTool } from "./board";
 
 let firmware: ReturnType<typeof bootFirmware>;
 let tools: { count: number };
@@ -34,9 +34,7 @@ function register(
 }
 
 const call = (name: string, args: unknown) =>
-  firmware
-    .createCaller({ tools } as any)
-    .call({ id: "x", name, arguments: typeof args === "string" ? args : JSON.stringify(args) });
+  callTool(firmware, { tools } as any, name, args);
 
 /** Lets everything happen that does not wait for time. */
 const settle = () => new Promise((resolve) => setImmediate(resolve));

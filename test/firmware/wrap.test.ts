@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { After, Before, LoadedTool, Session } from "../../firmware/types";
-import { bootFirmware } from "./board";
+import { bootFirmware, callTool } from "./board";
 
 let firmware: ReturnType<typeof bootFirmware>;
 let session: Session;
@@ -31,9 +31,7 @@ async function call(
     expect(firmware.editRegistry(session.tools).append(tool)).toBe("");
   }
   session.wrap = (tool: LoadedTool) => (wrap ? firmware.wrapTool(tool, wrap) : tool);
-  return firmware
-    .createCaller(session)
-    .call({ id: "x", name: "t", arguments: typeof args === "string" ? args : JSON.stringify(args) });
+  return callTool(firmware, session, "t", args);
 }
 
 describe("a wrapped tool", () => {
@@ -57,7 +55,7 @@ describe("a wrapped tool", () => {
     await call(undefined, {});
     session.wrap = (tool) => firmware.wrapTool(firmware.wrapTool(tool, inner), outer);
     seen = [];
-    const result = await firmware.createCaller(session).call({ id: "x", name: "t", arguments: '{"n":1}' });
+    const result = await callTool(firmware, session, "t", { n: 1 });
     expect(result).toEqual({ isError: false, content: "raw a1 a2" });
     expect(order).toEqual(["b1", "b2", "a1", "a2"]);
     expect(seen).toEqual([{ n: 3 }]);

@@ -43,8 +43,8 @@ describe("get_agent_public_info", () => {
 describe("get_function_list", () => {
   const listOf = (entries: [string, string][]) =>
     board.run("get_function_list", {}, {
-      eachTool: (visit) => entries.forEach(([name, description]) => visit(name, description)),
-    });
+      eachTool: (visit: any) => entries.forEach(([name, description]) => visit(name, description)),
+    } as any);
 
   it("gives each tool's name and first sentence", () => {
     expect(listOf([["a", "Do a. Use it for a."], ["b", "Do b"]])).toBe("a: Do a\nb: Do b");

@@ -1,0 +1,75 @@
+import { layOver, setting } from "./config";
+import { run } from "./loop";
+import { editRegistry } from "./registry";
+import { openProvider } from "./session";
+import { toJson } from "./text";
+import type { Session, Subagent, ToolContext, ToolResult } from "./types";
+
+/** Agents within each other, the one that the person talks to not counted. */
+const MAX_DEPTH = 2;
+/** Variables that a sub-agent needs besides its history: its tools, its loop, and one request. */
+const AGENT_VARIABLES = 1000;
+/** Bytes of its history, where it does not say. It is a run long. */
+const HISTORY_BYTES = 2048;
+
+// Has an agent of its own do what `args` say, and gives only its final answer: what a tool's `execute` returns. The agent's
+// tools, history and settings exist while it runs; its events carry the tool's name. It is refused where it would call
+// itself, where agents are too deep in each other, and where there is no memory for it.
+export function runAgent(agent: Subagent, args: any, context: ToolContext): Promise<ToolResult> | ToolResult {
+  const parent = context.session;
+  const name = context.node.name;
+  let depth = 1;
+  for (let one: Session | undefined = parent; one && one.parent; one = one.parent) {
+    depth++;
+    if (one.name === name) return { isError: true, content: name + " is at work already: it cannot call itself. Do it another way" };
+  }
+  if (depth > MAX_DEPTH) return { isError: true, content: "agents may be " + MAX_DEPTH + " deep in each other: do it yourself" };
+
+  const settings: Record<string, any> = { systemPrompt: agent.instruction, historyBytes: HISTORY_BYTES };
+  for (const key in agent.settings) settings[key] = agent.settings[key];
+  // agentModels: "code_agent=qwen3-coder,search_agent=qwen3"
+  for (const pair of setting("agentModels").split(",")) if (pair.startsWith(name + "=")) settings.model = pair.substr(name.length + 1);
+  const memory = process.memory();
+  const needed = AGENT_VARIABLES + Math.ceil(settings.historyBytes / (memory.blocksize - 4));
+  if (memory.free < needed)
+    return {
+      isError: true,
+      content: "not enough memory for " + name + ": " + memory.free + " variables are free, " + needed + " needed. Do it yourself, step by step",
+    };
+
+  const sub: Session = {
+    name: name,
+    parent: parent,
+    prompt: parent.prompt,
+    tools: { count: 0 },
+    history: { bytes: new Uint8Array(settings.historyBytes), used: 0, sizes: [], provider: "" },
+    lastCallId: 0,
+    calls: parent.calls,
+    confirm: parent.confirm,
+    wrap: agent.wrap || parent.wrap,
+    emit: function (event) {
+      if (!event.agent) event.agent = name;
+      parent.emit(event);
+    },
+  };
+  editRegistry(sub.tools).init(function (tool) {
+    return ("," + agent.tools + ",").split("," + tool.name + ",").length > 1 && !(tool.needs && !setting(tool.needs));
+  });
+  let task = "";
+  const names = Object.keys(args);
+  for (const key of names) {
+    const text = typeof args[key] === "string" ? args[key] : toJson(args[key]);
+    task += (task && "\n") + (names.length > 1 ? key + ": " : "") + text;
+  }
+  parent.child = sub;
+  const before = layOver(settings);
+  sub.history!.provider = setting("provider");
+  return run(sub, openProvider(), task).then(function (result) {
+    layOver(before, settings);
+    if (parent.child === sub) delete parent.child;
+    // What was not used goes back to the prompt's own count.
+    parent.calls = sub.calls;
+    if (result.message) return { isError: true, content: name + " failed: " + result.message + (result.text && ". So far: " + result.text) };
+    return { isError: false, content: result.text };
+  });
+}
