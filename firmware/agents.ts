@@ -5,7 +5,7 @@ import { processors, wrapTool } from "./wrap";
 // Whether the agent that the person talks to has a tool.
 export function picksMain(tool: LoadedTool): boolean {
   if (tool.needs && !setting(tool.needs)) return false;
-  return setting("mode") === "deep" ? !!tool.tier : tool.tier !== "agent";
+  return setting("mode") === "deep" ? !!(tool.tier || tool.origin) : tool.tier !== "agent";
 }
 
 // Which tools are wrapped how: repair first, then whoever may refuse; redaction before anything is cut.
@@ -31,6 +31,7 @@ function wrapFor(tool: LoadedTool, repairs: boolean): LoadedTool {
     case "web_search":
       wrap.before!.push(p.rateLimit(10, 60));
   }
+  if (tool.origin) wrap.after = [p.formatRun, p.redactSecrets];
   if (("," + setting("confirmTools") + ",").split("," + tool.name + ",").length > 1) wrap.before!.push(p.confirmOnSerial);
   return wrapTool(tool, wrap);
 }

@@ -5,6 +5,7 @@ import { messageLog } from "./message-log";
 import { editRegistry, load } from "./registry";
 import { observe } from "./observers";
 import { savedSession } from "./saved";
+import { savedTools } from "./saved-tools";
 import { ask, clear, open } from "./session";
 import { fromJson } from "./text";
 import type { RunResult, Session } from "./types";
@@ -38,7 +39,8 @@ function useChannel(wanted: boolean): void {
 function send(text: any): Promise<RunResult> {
   useChannel(true);
   const logs = setting("messageLog") && !session.abort && typeof text === "string";
-  return ask(session, text).then(function (result) {
+  const note = session.abort || typeof text !== "string" || !text.trim() ? "" : savedTools().lastRun(true);
+  return ask(session, note ? "[" + note + "]\n" + text : text).then(function (result) {
     const problem = logs ? messageLog().append("console", "", text.trim(), result.text) : "";
     if (problem) session.emit({ type: "error", message: problem });
     useChannel(false);
@@ -57,7 +59,7 @@ function run(name: string, value: any): any {
     case "agent_commands":
       return print(
         "init_tools list_tools main_loop_entry cleanup_agent agent_send_message show_llm_config ask status clear_history " +
-          "set_config abort add_tool add_observer session_save session_load"
+          "set_config abort add_tool save_tool remove_tool add_observer session_save session_load"
       );
     case "init_tools":
       open(session);
@@ -65,7 +67,10 @@ function run(name: string, value: any): any {
       return session.tools.count;
     case "list_tools":
       if (!session.tools.count) print("no tools: init_tools registers them");
-      for (let node = session.tools.first; node; node = node.next) print(node.name + ": " + fromJson(load(node).description));
+      for (let node = session.tools.first; node; node = node.next) {
+        const tool = load(node);
+        print(node.name + ": " + fromJson(tool.description) + (tool.origin ? " (saved " + tool.origin + ")" : ""));
+      }
       return session.tools.count;
     case "main_loop_entry":
       open(session);
@@ -106,6 +111,17 @@ function run(name: string, value: any): any {
       open(session);
       delete session.toolBytes;
       return print(editRegistry(session.tools).append(value) || "registered " + value.name);
+    case "save_tool":
+    case "remove_tool": {
+      open(session);
+      const saved = savedTools();
+      const editor = editRegistry(session.tools);
+      const result =
+        name === "remove_tool" ? saved.remove(value, session, editor)
+        : typeof value === "string" ? saved.restore(value, session, editor)
+        : saved.save(value, "at the console", session, editor);
+      return print(result.content);
+    }
     case "add_observer":
       if (!value || typeof value !== "object") return print("add_observer({onToolStart:function(name,callId,args){...}})");
       E.on("agent", observe(value));

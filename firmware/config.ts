@@ -53,6 +53,10 @@ export function limitOf(name: string): number[] | undefined {
     // TOOL_TIMEOUT_MS, milliseconds: one tool call. A tool that never settles must not hang the run.
     case "toolTimeoutMs":
       return [10000, 100, 300000];
+    // WATCHDOG_MS, milliseconds: how long code of the model's may block the board before it restarts; 0 for never. From the
+    // first such code on it watches all of the board, and connecting to a server that is not there blocks for a minute, too.
+    case "watchdogMs":
+      return [120000, 0, 3600000];
     // MAX_MODEL_CALLS, model calls of one prompt with all its sub-agents: what a prompt may cost at the most.
     case "maxModelCalls":
       return [40, 1, 200];
@@ -163,7 +167,7 @@ export interface Settings {
 export function openSettings(): Settings {
   const names = (
     "baseUrl,apiKey,model,provider,systemPrompt,tokensField,mode,agentModels,allowJs,confirmTools,showReasoning,echoReasoning,reasoningBytes,maxTokens,maxToolArgLen,messageTrim,maxToolIterations," +
-    "historyBytes,sseLineBytes,toolResultBytes,maxModelCalls,temperature,topP,requestTimeoutMs,idleTimeoutMs,toolTimeoutMs,retries,retryBudgetMs," +
+    "historyBytes,sseLineBytes,toolResultBytes,maxModelCalls,temperature,topP,requestTimeoutMs,idleTimeoutMs,toolTimeoutMs,watchdogMs,retries,retryBudgetMs," +
     "searchUrl,searchKey,searchProvider,weaviateUrl,weaviateKey,weaviateClass,weaviateFields,messageUrl,messageToken,messageLog"
   ).split(",");
 
@@ -173,7 +177,7 @@ export function openSettings(): Settings {
     const limit = limitOf(name);
     if (value === null) return "";
     if (limit) {
-      if (typeof value === "number" && (limit[1] < 0 || value === Math.floor(value)) && value >= limit[1] && value <= limit[2]) return "";
+      if (typeof value === "number" && (limit[1] < 0 ? value >= 0 || value === limit[1] : value === Math.floor(value)) && value >= limit[1] && value <= limit[2]) return "";
       return name + " must be a" + (limit[1] < 0 ? "" : " whole") + " number from " + limit[1] + " to " + limit[2];
     }
     if (name === "showReasoning" || name === "echoReasoning" || name === "allowJs")

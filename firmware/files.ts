@@ -18,6 +18,8 @@ export function checkFile(path: string, writing: boolean): CheckedFile {
   else if (name === "agent.json")
     problem = "agent.json holds the agent's settings and API key: only set_config at the console changes it.";
   else if (name.charAt(0) === ".") problem = name + " is a system file of the board: tools may not use it.";
+  else if (writing && (name.startsWith("tool.") || name.startsWith("tool!")))
+    problem = name + " is a saved tool: save_tool and remove_tool change those.";
   else if (writing && name === "agent") problem = "agent is the agent's own program: choose another file name.";
   return { name, problem };
 }

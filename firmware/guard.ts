@@ -1,5 +1,8 @@
-/** What is put into loops: a look at time and memory in every 16th turn. `$n` and `$` are sandbox.ts's. */
-const GUARD = "++$n&15||$()";
+/**
+ * How many turns of loops pass between two looks at time and memory. Primes, since all loops count with the same number: one
+ * that catches what the loop within it throws must look in its turn.
+ */
+const TURNS = [17, 19, 13, 23];
 
 /** Code that may be run, or why it may not. */
 export interface Guarded {
@@ -24,7 +27,7 @@ interface Bracket {
 //
 // | written                    | becomes
 // |----------------------------|---------------------------------------------
-// | while (a) …, do … while (a)| while ((guard)&&(a))
+// | while (a) …, do … while (a)| while (guard, a)
 // | for (a; b; c) …            | for (a; b; guard, c)
 // | for (a of b) { … }         | for (a of b) {guard; … }
 // | for (a in b) f();          | for (a in b) guard, f();
@@ -38,7 +41,7 @@ export function guardCode(code: string): Guarded {
     "add_tool add_observer save_tool remove_tool session_save session_load ";
   const refusedProperties =
     " constructor __proto__ internal setFlags setConsole setBootCode setPassword lockConsole enableWatchdog kickWatchdog reboot " +
-    "deepSleep memoryArea memoryMap nativeCall asm defrag dumpVariables dumpStr replaceWith ";
+    "deepSleep memoryArea memoryMap nativeCall asm defrag dumpVariables dumpStr replaceWith getDetails getAPDetails ";
   const missing = " async await yield import export ";
   const statements = " if for while do switch return throw try var let const function break continue class ";
   const beforeExpression = " return typeof case in of delete void throw new else do ";
@@ -60,9 +63,17 @@ export function guardCode(code: string): Guarded {
   let returns = false;
   let classes = false;
   let problem = "";
+  let loops = 0;
 
+  // `$n` and `$` are sandbox.ts's.
+  function guard(): string {
+    return "++$n%" + TURNS[loops++ % TURNS.length] + "||$()";
+  }
+
+  // The board's indexOf also finds the part of what it looks for that a text ends with.
   function has(list: string, word: string): boolean {
-    return list.split(" " + word + " ").length > 1;
+    const found = list.indexOf(" " + word + " ");
+    return found >= 0 && found + word.length + 2 <= list.length;
   }
 
   function lineOf(place: number): number {
@@ -78,8 +89,7 @@ export function guardCode(code: string): Guarded {
     from = place;
   }
 
-  // The next place that is neither space nor comment. The board's indexOf takes a text that ends in the start of what it
-  // looks for for a match, even if that is before `place`.
+  // The next place that is neither space nor comment. What indexOf finds may be before `place`, see `has`.
   function skip(place: number): number {
     for (;;) {
       const c = code.charAt(place);
@@ -130,8 +140,8 @@ export function guardCode(code: string): Guarded {
       else if (last === "=>") word = "function";
       else if (!last || has(beforeBlock, last)) word = "block";
       if (word === "function") functions++;
-      if (beginsBody) insert(GUARD + ";", at + 1);
-    } else if (word === "while") insert("(" + GUARD + ")&&(", at + 1);
+      if (beginsBody) insert(guard() + ";", at + 1);
+    } else if (word === "while") insert(guard() + ",", at + 1);
     at++;
     open.push({ close: c === "(" ? ")" : c === "[" ? "]" : "}", word: word, at: at, semis: 0 });
     last = c;
@@ -143,10 +153,9 @@ export function guardCode(code: string): Guarded {
     const word = bracket.word;
     if (c === ")") {
       closed = word;
-      if (word === "while") insert(")", at);
       body = word === "for" && !bracket.semis;
     }
-    if (word === "function") functions--;
+    if (c === "}" && word === "function") functions--;
     if (c === "}" && (word === "function" || word === "block")) check(bracket.at, at);
     at++;
     last = c;
@@ -169,7 +178,7 @@ export function guardCode(code: string): Guarded {
     const next = code.charAt(at + 1);
     const bracket = open[open.length - 1];
     if (c === ";" && bracket && bracket.word === "for" && ++bracket.semis === 2)
-      insert(GUARD + (code.charAt(skip(at + 1)) === ")" ? "" : ","), at + 1);
+      insert(guard() + (code.charAt(skip(at + 1)) === ")" ? "" : ","), at + 1);
     // After ++ and -- stands what may stand before them.
     if ((c === "+" || c === "-") && next === c) at++;
     else last = c === "=" && next === ">" ? "=>" : c;
@@ -184,7 +193,7 @@ export function guardCode(code: string): Guarded {
     const word = found ? found[0] : "";
     const beginsBody = body;
     body = false;
-    if (beginsBody && c !== "{" && c !== ";" && !has(statements, word)) insert(GUARD + ",", at);
+    if (beginsBody && c !== "{" && c !== ";" && !has(statements, word)) insert(guard() + ",", at);
     if (word) takeWord(word);
     else if ("\"'`".indexOf(c) >= 0) {
       at++;

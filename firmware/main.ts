@@ -1,5 +1,6 @@
 import { word } from "./commands";
 import { openSettings } from "./config";
+import { savedTools } from "./saved-tools";
 
 /**
  * The composition root, and the only file that does something when the bundle is loaded: it makes the words that a
@@ -23,6 +24,8 @@ define("clear_history", function () { return word("clear_history"); });
 define("set_config", function () { return word("set_config"); });
 define("abort", function () { return word("abort"); });
 define("add_tool", function () { return word("add_tool"); });
+define("save_tool", function () { return word("save_tool"); });
+define("remove_tool", function () { return word("remove_tool"); });
 define("add_observer", function () { return word("add_observer"); });
 define("session_save", function () { return word("session_save"); });
 define("session_load", function () { return word("session_load"); });
@@ -30,3 +33,5 @@ define("session_load", function () { return word("session_load"); });
 const problem = openSettings().load();
 print('espruino-agent: ask("..."), main_loop_entry (chat), agent_commands');
 if (problem) print(problem);
+const interrupted = savedTools().lastRun(false);
+if (interrupted) print(interrupted);

@@ -1,7 +1,7 @@
 import { setting } from "./config";
-import { createFetcher } from "./fetch";
+import { askService, escapeQuery } from "./fetch";
 import { cutUtf8, readWhole, wireText } from "./text";
-import type { Session } from "./types";
+import type { Session, ToolOutput } from "./types";
 
 /**
  * What people and the agent said to each other, over all conversations: two Storage files that take turns, each half of
@@ -39,9 +39,9 @@ export interface MessageLog {
   append(user: string, group: string, prompt: string, answer: string): string;
   /**
    * The newest messages, oldest of them first, as lines for a model; from the service at `messageUrl`, where that is set.
-   * Rejects in words for the model.
+   * What is wrong with that is an error result.
    */
-  recent(wanted: Wanted, session: Session): string | Promise<string>;
+  recent(wanted: Wanted, session: Session): ToolOutput | Promise<ToolOutput>;
 }
 
 export function messageLog(): MessageLog {
@@ -51,52 +51,59 @@ export function messageLog(): MessageLog {
   function files(): { name: string; text: string; turn: number }[] {
     const both = [0, 1].map(function (i) {
       const text = storage.read(FILES + i) || "";
-      return { name: FILES + i, text: text, turn: parseInt(text.substr(0, 9)) || 0 };
+      return { name: FILES + i, text: text, turn: parseInt(text.substr(0, 15)) || 0 };
     });
     return both[1].turn > both[0].turn ? both.reverse() : both;
   }
 
-  // Lines for a model of messages, the newest first; as many as fit into a result.
-  function lines(wanted: Wanted, messages: any[]): string {
-    const most = setting("toolResultBytes");
-    let text = "";
-    for (const one of messages) {
-      let time = one.time;
-      if (typeof time === "number") time = time > CLOCK_SET ? new Date(time * 1000).toISOString().substr(0, 16).replace("T", " ") : "";
-      const line = (time ? time + " " : "") + (one.user || "somebody") + ": " + String(one.text).split("\n").join(" ");
-      if (text.length + line.length >= most) break;
-      text = line + (text && "\n") + text;
-    }
-    return text || "There are no messages of " + (wanted.group ? "the group " + wanted.group : wanted.user) + ".";
+  // One message as a line for a model.
+  function lineOf(time: any, user: any, text: any): string {
+    if (typeof time === "number") time = time > CLOCK_SET ? new Date(time * 1000).toISOString().substr(0, 16).replace("T", " ") : "";
+    return (time ? time + " " : "") + (user || "somebody") + ": " + String(text).split("\n").join(" ");
+  }
+
+  function none(wanted: Wanted): string {
+    return "There are no messages of " + (wanted.group ? "the group " + wanted.group : wanted.user) + ".";
   }
 
   // Whatever the service is behind this address: GET …?user=…&limit=… or ?group=…&limit=… gives {"messages":[{"time":
   // seconds or text,"user":…,"text":…}]}, the newest last, or that list alone.
-  function ask(wanted: Wanted, session: Session): Promise<string> {
-    const fetcher = createFetcher();
+  function ask(wanted: Wanted, session: Session): Promise<ToolOutput> {
     const url = setting("messageUrl");
     const headers: Record<string, string> = { Accept: "application/json" };
     if (setting("messageToken")) headers.Authorization = "Bearer " + setting("messageToken");
-    return fetcher
-      .json({
-        url:
-          url + (url.split("?").length > 1 ? "&" : "?") +
-          (wanted.group ? "group=" + fetcher.escape(wanted.group) : "user=" + fetcher.escape(wanted.user || "")) + "&limit=" + wanted.limit,
-        headers: headers,
-        session: session,
-        what: "the message service",
-        urlSetting: "messageUrl",
-        keySetting: "messageToken",
-        keys: "messages,time,user,text",
-        maxString: MESSAGE_BYTES,
-        maxBytes: 3072,
-        timeoutMs: 9000,
-      })
-      .then(function (json) {
-        const messages = json instanceof Array ? json : json.messages;
-        if (!(messages instanceof Array)) throw new Error("the message service sent no messages: check messageUrl");
-        return lines(wanted, messages.reverse());
-      });
+    const most = setting("toolResultBytes");
+    let lines = "";
+    let time: any;
+    let user: any;
+    let text: any;
+    return askService({
+      url:
+        url + (url.split("?").length > 1 ? "&" : "?") +
+        (wanted.group ? "group=" + escapeQuery(wanted.group) : "user=" + escapeQuery(wanted.user || "")) + "&limit=" + wanted.limit,
+      headers: headers,
+      timeoutMs: 9000,
+      session: session,
+      what: "The message service",
+      urlSetting: "messageUrl",
+      keySetting: "messageToken",
+      keys: "messages,time,user,text",
+      maxString: MESSAGE_BYTES,
+      take: function (key, value) {
+        if (key === "time") time = value;
+        else if (key === "user") user = value;
+        else if (key === "text") text = value;
+        else if (text !== undefined) {
+          lines += (lines && "\n") + lineOf(time, user, text);
+          time = user = text = undefined;
+          // The newest come last.
+          while (lines.length > most && lines.indexOf("\n") > 0) lines = lines.substr(lines.indexOf("\n") + 1);
+        }
+      },
+      end: function () {
+        return lines || none(wanted);
+      },
+    });
   }
 
   return {
@@ -114,6 +121,7 @@ export function messageLog(): MessageLog {
       });
       // What was never written reads as bytes that no UTF-8 has.
       const end = newest.turn && newest.text.length === size ? newest.text.indexOf("\xff") : -1;
+      if (!added) return "";
       const fits = end > 0 && end + added.length <= size;
       // Making room would move files, this running program among them: see files.ts.
       if (!fits && size + 40 > storage.getFree())
@@ -128,21 +136,26 @@ export function messageLog(): MessageLog {
     },
     recent: function (wanted, session) {
       if (setting("messageUrl")) return ask(wanted, session);
-      const found: any[] = [];
+      const most = setting("toolResultBytes");
+      let left = wanted.limit;
+      let lines = "";
       for (const file of files()) {
         const text = file.text;
         let end = text.indexOf("\xff");
         if (end < 0) end = text.length;
-        while (end > 0 && found.length < wanted.limit) {
-          const at = text.lastIndexOf("\n", end - 1);
+        while (left > 0) {
+          const at = end > 0 ? text.lastIndexOf("\n", end - 1) : -1;
           if (at < 0) break;
-          const line = readWhole(text.substring(at + 1, end));
+          const one = readWhole(text.substring(at + 1, end));
           end = at;
-          if (!(line instanceof Array) || line.length !== 5 || (wanted.group ? line[2] !== wanted.group : line[1] !== wanted.user)) continue;
-          found.push({ time: line[0], user: line[3] ? "agent" : line[1], text: line[4] });
+          if (!(one instanceof Array) || one.length !== 5 || (wanted.group ? one[2] !== wanted.group : one[1] !== wanted.user)) continue;
+          const line = lineOf(one[0], one[3] ? "agent" : one[1], one[4]);
+          const fits = !lines || lines.length + line.length < most;
+          left = fits ? left - 1 : 0;
+          if (fits) lines = line + (lines && "\n") + lines;
         }
       }
-      return lines(wanted, found);
+      return lines || none(wanted);
     },
   };
 }

@@ -32,121 +32,16 @@ export function createReply(
   maxArgs: number,
   echoBytes: number
 ): ReplyCollector {
-  /** What follows one of these may be a call written as text, and is held back until it is known. */
-  const marks = "<tool_call>,<function_call>,<|python_tag|>,[TOOL_CALLS]";
-  /** Text that is not shown yet, since it may be the start of a tag or of a call. */
-  let held = "";
-  let thinking = false;
-  /** Set once text was seen that is neither white space nor thinking. */
-  let begun = false;
-  let maybeCall = false;
   /** Half of a surrogate pair at the end of the thinking, the other half of which comes in the next delta. */
   let half = "";
   /** Index of a call that was left out, `true` if it has none: pieces of it belong to no call. */
   let dropped: any;
-
-  // Length of `text` without half of a surrogate pair at its end.
-  function wholeLength(text: string): number {
-    const end = text.length - 3;
-    return end >= 0 && text.charCodeAt(end) === 0xed && (text.charCodeAt(end + 1) & 0xf0) === 0xa0 ? end : text.length;
-  }
-
-  // `left` and `right`, pieces of one text, put together: a surrogate pair that was cut in two becomes one character, and
-  // half of one whose other half is not there becomes U+FFFD.
-  function joinText(left: string, right: string): string {
-    const end = wholeLength(left);
-    const low = right.charCodeAt(0) === 0xed && right.charCodeAt(1) >= 0xb0;
-    if (!right || (end === left.length && !low)) return left + right;
-    const rest = low ? right.substr(3) : right;
-    if (end === left.length || !low) return left.substr(0, end) + "\xef\xbf\xbd" + rest;
-    const unit = function (bytes: string, at: number): string {
-      return "\\u" + (0xd000 | ((bytes.charCodeAt(at) & 63) << 6) | (bytes.charCodeAt(at + 1) & 63)).toString(16);
-    };
-    return left.substr(0, end) + decodeEscapes(unit(left, end + 1) + unit(right, 1)) + rest;
-  }
-
-  // Takes `size` bytes of what is held and shows them: as the answer, or as thinking.
-  function show(size: number): void {
-    const text = held.substr(0, size);
-    held = held.substr(size);
-    if (!text) return;
-    if (thinking) return emit({ type: "reasoningDelta", text: text });
-    reply.shown = true;
-    if (reply.text.length <= keepBytes) reply.text += text;
-    emit({ type: "textDelta", text: text });
-  }
-
-  // Where `tag` stands in what is held, or -1. The board's indexOf also finds the part of it that the text ends with.
-  function find(tag: string): number {
-    const at = held.indexOf(tag);
-    return at >= 0 && held.substr(at, tag.length) === tag ? at : -1;
-  }
-
-  // How much of the end of what is held may be the start of one of `tags`.
-  function partial(tags: string): number {
-    let size = 0;
-    for (const tag of tags.split(",")) {
-      const at = held.lastIndexOf(tag.charAt(0));
-      if (at >= 0 && tag.startsWith(held.substr(at))) size = Math.max(size, held.length - at);
-    }
-    return size;
-  }
-
-  // Takes the calls out of held text; false where it is not made of calls of registered tools.
-  function takeCalls(): boolean {
-    let text = held;
-    for (const mark of (marks + ",</tool_call>,</function_call>,```json,```").split(",")) text = text.split(mark).join("\x01");
-    let list: any[] = [];
-    for (const part of text.split("\x01")) if (part.trim()) list = list.concat(readWhole(part));
-    for (const one of list) if (!one || typeof one.name !== "string" || !hasTool(one.name)) return false;
-    for (const one of list) reply.call(undefined, "", one.name, one.arguments || one.parameters || {});
-    return list.length > 0;
-  }
-
-  // Splits what is held into thinking, text to show, and what must wait for more.
-  function sift(last: boolean): void {
-    while (held) {
-      if (thinking) {
-        const end = find("</think>");
-        show(end < 0 ? held.length - (last ? 0 : partial("</think>")) : end);
-        if (end < 0) return;
-        held = held.substr(8);
-        thinking = false;
-      }
-      if (!begun) {
-        const start = held.trim();
-        held = start && held.substr(held.indexOf(start.charAt(0)));
-        if (!last && ("<think>".startsWith(held) || "```".startsWith(held))) return;
-        if (held.startsWith("<think>")) {
-          thinking = true;
-          held = held.substr(7);
-          continue;
-        }
-        begun = held.length > 0;
-        // A whole answer in braces or a fence may be a call in a form that has no mark of its own.
-        maybeCall = held.charAt(0) === "{" || held.startsWith("```");
-      }
-      if (!maybeCall) {
-        let at = held.length;
-        for (const mark of marks.split(",")) {
-          const found = find(mark);
-          if (found >= 0) {
-            maybeCall = true;
-            at = Math.min(at, found);
-          }
-        }
-        show(maybeCall || last ? at : at - partial(marks));
-      }
-      // What is longer than any call can be is text.
-      if (maybeCall && held.length > maxArgs + 200) maybeCall = false;
-      else if (!last) return;
-      else if (maybeCall && reply.stop && takeCalls()) held = "";
-      if (!maybeCall || last) show(held.length);
-    }
-  }
+  /** What is held back, and where in its text the reply is; see `sift`. */
+  const held: Held = { text: "", mode: BEFORE };
 
   const reply: ReplyCollector = {
     fresh: "",
+    idea: "",
     stop: "",
     echo: "",
     echoBytes: echoBytes,
@@ -155,10 +50,15 @@ export function createReply(
     calls: [],
     thought: function (delta) {
       if (typeof delta !== "string" || !delta) return;
-      delta = joinText(half, delta);
-      const size = wholeLength(delta);
-      half = delta.substr(size);
-      if (size) emit({ type: "reasoningDelta", text: delta.substr(0, size) });
+      reply.idea = delta;
+      if (half || delta.indexOf("\xed") >= 0) {
+        const join = surrogates();
+        delta = join.joinText(half, delta);
+        const size = join.wholeLength(delta);
+        half = delta.substr(size);
+        delta = delta.substr(0, size);
+      }
+      if (delta) emit({ type: "reasoningDelta", text: delta });
     },
     call: function (index, id, name, args) {
       const calls = reply.calls;
@@ -193,19 +93,168 @@ export function createReply(
         emit({ type: "error", message: "tool call " + slot.name + ": arguments longer than maxToolArgLen (" + maxArgs + " bytes), not run" });
         return slot;
       }
-      slot.arguments = joinText(slot.arguments, args);
+      slot.arguments = surrogates().joinText(slot.arguments, args);
       return slot;
     },
     flush: function (last) {
-      held = joinText(held, reply.fresh);
-      reply.fresh = "";
-      // Half of a surrogate pair waits for the other one.
-      const size = wholeLength(held);
-      const rest = held.substr(size);
-      if (rest) held = held.substr(0, size) + (last ? "\xef\xbf\xbd" : "");
-      sift(!!last);
-      if (!last) held += rest;
+      const text = reply.fresh;
+      // The usual case, in few words: in the middle of an answer, and nothing in it that could begin a tag or a call.
+      if (!last && held.mode === PLAIN && !held.text && text.indexOf("<") < 0 && text.indexOf("[") < 0 && text.indexOf("\xed") < 0) {
+        reply.fresh = "";
+        if (!text) return;
+        if (reply.text.length <= keepBytes) reply.text += text;
+        return emit({ type: "textDelta", text: text });
+      }
+      if (!text && !held.text) return;
+      sift(reply, held, !!last, emit, hasTool, keepBytes, maxArgs);
     },
   };
   return reply;
+}
+
+/** Text that is not shown yet, since it may be the start of a tag or of a call, or half of a surrogate pair. */
+interface Held {
+  text: string;
+  mode: number;
+}
+/** Nothing but white space and thinking came so far. */
+const BEFORE = 0;
+/** In the answer. */
+const PLAIN = 1;
+/** Between think tags. */
+const THINKING = 2;
+/** What is held may be a call written as text. */
+const MAYBE_CALL = 3;
+
+/** What follows one of these may be a call written as text, and is held back until it is known. */
+const MARKS = "<tool_call>,<function_call>,<|python_tag|>,[TOOL_CALLS]";
+
+// Puts texts together that were cut within a surrogate pair. It exists while that is done.
+function surrogates(): { wholeLength(text: string): number; joinText(left: string, right: string): string } {
+  // Length of `text` without half of a surrogate pair at its end.
+  function wholeLength(text: string): number {
+    const end = text.length - 3;
+    return end >= 0 && text.charCodeAt(end) === 0xed && (text.charCodeAt(end + 1) & 0xf0) === 0xa0 ? end : text.length;
+  }
+
+  // Three bytes from `at` on as the escape of the half that they are.
+  function unit(bytes: string, at: number): string {
+    return "\\u" + (0xd000 | ((bytes.charCodeAt(at) & 63) << 6) | (bytes.charCodeAt(at + 1) & 63)).toString(16);
+  }
+
+  return {
+    wholeLength: wholeLength,
+    // `left` and `right`, pieces of one text: a surrogate pair that was cut in two becomes one character, and half of one
+    // whose other half is not there becomes U+FFFD.
+    joinText: function (left, right) {
+      const end = wholeLength(left);
+      const low = right.charCodeAt(0) === 0xed && right.charCodeAt(1) >= 0xb0;
+      if (!right || (end === left.length && !low)) return left + right;
+      const rest = low ? right.substr(3) : right;
+      if (end === left.length || !low) return left.substr(0, end) + "\xef\xbf\xbd" + rest;
+      return left.substr(0, end) + decodeEscapes(unit(left, end + 1) + unit(right, 1)) + rest;
+    },
+  };
+}
+
+// Takes what is fresh and shows what can be shown of it and of what is held; with `last`, all of it, and calls written as
+// text become calls. Splits it into thinking, text to show, and what must wait for more.
+function sift(
+  reply: ReplyCollector,
+  held: Held,
+  last: boolean,
+  emit: (event: AgentEvent) => void,
+  hasTool: (name: string) => boolean,
+  keepBytes: number,
+  maxArgs: number
+): void {
+  // Takes `size` bytes of what is held and shows them: as the answer, or as thinking.
+  function show(size: number): void {
+    const text = held.text.substr(0, size);
+    held.text = held.text.substr(size);
+    if (!text) return;
+    if (held.mode === THINKING) return emit({ type: "reasoningDelta", text: text });
+    reply.shown = true;
+    if (reply.text.length <= keepBytes) reply.text += text;
+    emit({ type: "textDelta", text: text });
+  }
+
+  // Where `tag` stands in what is held, or -1. The board's indexOf also finds the part of it that the text ends with.
+  function find(tag: string): number {
+    const at = held.text.indexOf(tag);
+    return at >= 0 && held.text.substr(at, tag.length) === tag ? at : -1;
+  }
+
+  // How much of the end of what is held may be the start of one of `tags`.
+  function partial(tags: string): number {
+    let size = 0;
+    for (const tag of tags.split(",")) {
+      const at = held.text.lastIndexOf(tag.charAt(0));
+      if (at >= 0 && tag.startsWith(held.text.substr(at))) size = Math.max(size, held.text.length - at);
+    }
+    return size;
+  }
+
+  // Takes the calls out of held text; false where it is not made of calls of registered tools.
+  function takeCalls(): boolean {
+    let text = held.text;
+    for (const mark of (MARKS + ",</tool_call>,</function_call>,```json,```").split(",")) text = text.split(mark).join("\x01");
+    let list: any[] = [];
+    for (const part of text.split("\x01")) if (part.trim()) list = list.concat(readWhole(part));
+    for (const one of list) if (!one || typeof one.name !== "string" || !hasTool(one.name)) return false;
+    for (const one of list) reply.call(undefined, "", one.name, one.arguments || one.parameters || {});
+    return list.length > 0;
+  }
+
+  const join = surrogates();
+  held.text = join.joinText(held.text, reply.fresh);
+  reply.fresh = "";
+  // Half of a surrogate pair waits for the other one.
+  const size = join.wholeLength(held.text);
+  const half = held.text.substr(size);
+  if (half) held.text = held.text.substr(0, size) + (last ? "\xef\xbf\xbd" : "");
+  while (held.text) {
+    if (held.mode === THINKING) {
+      const end = find("</think>");
+      show(end < 0 ? held.text.length - (last ? 0 : partial("</think>")) : end);
+      if (end < 0) break;
+      held.text = held.text.substr(8);
+      held.mode = BEFORE;
+    }
+    if (held.mode === BEFORE) {
+      const start = held.text.trim();
+      held.text = start && held.text.substr(held.text.indexOf(start.charAt(0)));
+      if (!last && ("<think>".startsWith(held.text) || "```".startsWith(held.text))) break;
+      if (held.text.startsWith("<think>")) {
+        held.mode = THINKING;
+        held.text = held.text.substr(7);
+        continue;
+      }
+      // A whole answer in braces or a fence may be a call in a form that has no mark of its own.
+      if (held.text) held.mode = held.text.charAt(0) === "{" || held.text.startsWith("```") ? MAYBE_CALL : PLAIN;
+    }
+    if (held.mode === PLAIN) {
+      let at = held.text.length;
+      let found = false;
+      for (const mark of MARKS.split(",")) {
+        const place = find(mark);
+        if (place >= 0) {
+          found = true;
+          at = Math.min(at, place);
+        }
+      }
+      show(found || last ? at : at - partial(MARKS));
+      if (found) held.mode = MAYBE_CALL;
+    }
+    // What is longer than any call can be is text.
+    const calls = held.mode === MAYBE_CALL && held.text.length <= maxArgs + 200;
+    if (held.mode === MAYBE_CALL && !calls) held.mode = PLAIN;
+    else if (!last) break;
+    else if (calls && reply.stop && takeCalls()) held.text = "";
+    if (!calls || last) {
+      held.mode = PLAIN;
+      show(held.text.length);
+    }
+  }
+  if (!last) held.text += half;
 }

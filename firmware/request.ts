@@ -3,33 +3,88 @@ import { failureWords, type Failure } from "./failure";
 import { readHistory } from "./history";
 import { find, load } from "./registry";
 import { createReply } from "./reply";
+import { openProvider } from "./provider";
 import { createSseParser, type SseParser } from "./sse";
 import { fillTemplate } from "./text";
 import { post } from "./transport";
-import type { Provider, ReplyCollector, RequestFrame, Session, ToolNode } from "./types";
+import type { Provider, ReplyCollector, Session } from "./types";
 
 /** Variables that a request takes at the most, with its reply and a tool. */
 const REQUEST_VARIABLES = 600;
+/** Bytes of a stream that wait for the idle loop at the most: two reads of the socket, and an event. */
+const UNREAD_BYTES = 1608;
 /** Bytes of the history in one piece of a request: a piece is copied, and the socket takes about this much at once. */
 const PIECE_BYTES = 512;
+
+// The body of a request, in pieces: head, slices of the history, each tool from flash, tail. It exists while it is sent.
+function createBody(session: Session, provider: Provider, withTools: boolean) {
+  const history = session.history!;
+  const frame = provider.frame({
+    apiKey: setting("apiKey"),
+    model: setting("model"),
+    systemPrompt: fillTemplate(setting("systemPrompt"), session.prompt || ""),
+    maxTokens: setting("maxTokens"),
+    tokensField: setting("tokensField"),
+    temperature: setting("temperature"),
+    topP: setting("topP"),
+    withTools: withTools,
+  });
+  // Each message in the history has a comma before it; where none stands before the first, it is not sent.
+  let sent = frame.head.endsWith("[") ? 1 : 0;
+  let node = withTools ? session.tools.first : undefined;
+  if (withTools && session.toolBytes === undefined) {
+    session.toolBytes = 0;
+    for (let one = node; one; one = one.next) session.toolBytes += provider.tool(load(one), one === node).length;
+  }
+  let over = false;
+  return {
+    path: frame.path,
+    headers: frame.headers,
+    length: frame.head.length + history.used - sent + frame.between.length + (withTools ? session.toolBytes! : 0) + frame.tail.length,
+    // The next piece; undefined after the last.
+    next: function (): string | undefined {
+      let piece = frame.head;
+      frame.head = "";
+      if (piece) return piece;
+      const size = Math.min(PIECE_BYTES, history.used - sent);
+      if (size > 0) {
+        sent += size;
+        return readHistory(history, sent - size, size);
+      }
+      piece = frame.between;
+      frame.between = "";
+      if (piece) return piece;
+      if (node) {
+        const tool = load(node);
+        const first = node === session.tools.first;
+        node = node.next;
+        return provider.tool(tool, first);
+      }
+      if (over) return undefined;
+      over = true;
+      return frame.tail;
+    },
+  };
+}
 
 // Sends the conversation and reads the reply; fails over to another attempt while `retries` and `retryBudgetMs` last
 // and nothing was shown yet. Calls `done` once with the reply or with what failed. Returns what stops it without `done`.
 export function exchange(
   session: Session,
-  provider: Provider,
   withTools: boolean,
   done: (reply: ReplyCollector | undefined, failure?: Failure) => void
 ): () => void {
-  const history = session.history!;
+  /** Bytes of the history that the reply may fill. */
+  const share = session.history!.bytes.length >> 2;
+  const limit = setting("sseLineBytes");
   let attempts = 0;
   /** Milliseconds waited so far between attempts. */
   let waited = 0;
+  /** Ends what is under way; undefined between attempts and after the last. */
   let stop: (() => void) | undefined;
+  /** It was stopped: what is read already counts no more. */
+  let over = false;
   // What follows belongs to one attempt, and is set anew by the next.
-  let frame: RequestFrame | undefined;
-  let node: ToolNode | undefined;
-  let sent = 0;
   let status = 0;
   let retryAfter = "";
   let date = "";
@@ -39,56 +94,60 @@ export function exchange(
   let body = "";
   let sse: SseParser | undefined;
   let unread = false;
+  /** Events that are recognised are thinking. */
+  let thinks = false;
+  let read: Provider["read"];
   let reply: ReplyCollector;
 
-  // The request's body, piece by piece: head, slices of the history, each tool from flash, tail.
-  function next(): string | undefined {
-    const f = frame;
-    if (!f) return undefined;
-    let piece = f.head;
-    f.head = "";
-    if (piece) return piece;
-    const size = Math.min(PIECE_BYTES, history.used - sent);
-    if (size > 0) {
-      sent += size;
-      return readHistory(history, sent - size, size);
+  function onEvent(data: string): void {
+    if (!data)
+      return session.emit({ type: "error", message: "a line of the reply is longer than sseLineBytes (" + limit + ") and was left out" });
+    const echo = reply.echo.length;
+    reply.idea = "";
+    try {
+      read(data, reply);
+    } catch (e) {
+      // A whole reply that cannot be read is a failure of its own, told at the end.
+      if (!unread && kind === "stream")
+        session.emit({ type: "error", message: "a piece of the reply could not be read: " + (e as Error).message });
+      unread = true;
     }
-    piece = f.between;
-    f.between = "";
-    if (piece) return piece;
-    if (node) {
-      const tool = load(node);
-      const first = node === session.tools.first;
-      node = node.next;
-      return provider.tool(tool, first);
+    const text = reply.fresh || reply.idea;
+    const mixed = reply.fresh && reply.idea;
+    const isThought = !reply.fresh;
+    if (!sse || !text || mixed || reply.stop || reply.failure || reply.calls.length || echo !== reply.echo.length) return;
+    // Nothing but a text came of it: later events may differ from it in that text only.
+    const other = sse.learn(text);
+    if (!other) return;
+    const seen: any = { fresh: "", echo: "", echoBytes: 0 };
+    seen.thought = function (delta: any): void {
+      if (delta) seen.idea = delta;
+    };
+    try {
+      read(other, seen);
+    } catch (e) {
+      seen.idea = seen.fresh = "";
     }
-    frame = undefined;
-    return f.tail;
+    if ((isThought ? seen.idea : seen.fresh) === text + "@") thinks = isThought;
+    else sse.head = "";
   }
 
-  function readEvents(events: string[]): void {
-    for (const data of events) {
-      if (!data) {
-        const limit = setting("sseLineBytes");
-        session.emit({ type: "error", message: "a line of the reply is longer than sseLineBytes (" + limit + ") and was left out" });
-        continue;
-      }
-      try {
-        provider.read(data, reply);
-      } catch (e) {
-        // A whole reply that cannot be read is a failure of its own, told at the end.
-        if (!unread && kind === "stream")
-          session.emit({ type: "error", message: "a piece of the reply could not be read: " + (e as Error).message });
-        unread = true;
-      }
+  // Reads what has come. What is shown is shown from here, where the stack is still long.
+  function onReady(): void {
+    if (!sse && !over) begin();
+    while (sse && !over) {
+      const event = sse.next();
+      if (event === undefined) return;
+      if (!sse.isText) onEvent(event);
+      else if (thinks) reply.thought(event);
+      else reply.fresh = event;
       reply.flush();
     }
   }
 
-  function onData(piece: string): void {
-    const limit = setting("sseLineBytes");
+  // Reads the first bytes of a body, or of one that is no stream.
+  function begin(): void {
     if (!kind) {
-      body += piece;
       // White space and a byte order mark, before the body, say nothing yet.
       let text = body.trim();
       if (text.charAt(0) === "\xef") text = text.length < 3 ? "" : text.substr(3).trim();
@@ -96,38 +155,36 @@ export function exchange(
       if (status < 200 || status > 299) kind = "error";
       else if (first) kind = first === "{" ? "json" : first === "<" ? "page" : "stream";
       else if (body.length > limit) body = "";
-      if (!kind) return;
-      piece = kind === "json" ? body.substr(body.indexOf(first)) : body;
-      body = "";
+      if (kind === "json") body = body.substr(body.indexOf(first));
     }
-    if (kind === "stream") {
-      if (!sse) sse = createSseParser(limit);
-      readEvents(sse.feed(piece));
-    } else if (body.length <= limit) body = (body + piece).substr(0, limit + 1);
-  }
-
-  // What the reply came to, as a failure; undefined if it is an answer.
-  function judge(broken: string): Failure | undefined {
-    if (reply.stop && !reply.failure) return undefined;
-    const words = failureWords();
-    if (reply.failure) return words.http(reply.failure.status, reply.failure.message, "", "");
-    if (status && (status < 200 || status > 299)) return words.http(status, body, retryAfter, date);
-    if (kind === "page") return words.page();
-    if (!status || broken) return words.broken(broken || "it closed the connection");
-    const tooLong = body.length > setting("sseLineBytes");
-    if (kind === "json" && (tooLong || body.trim().endsWith("}"))) return words.unread(tooLong);
-    return words.cut();
+    if (kind !== "stream") return;
+    sse = createSseParser(limit);
+    sse.push(body);
+    body = "";
   }
 
   function onDone(broken: string): void {
     stop = undefined;
-    if (kind === "json" && !broken && body.length <= setting("sseLineBytes")) readEvents([body]);
+    const tooLong = body.length > limit;
+    if (kind === "json" && !broken && !tooLong) onEvent(body);
     // What the stream ends in the middle of is no piece to warn of.
     unread = unread || kind === "stream";
-    if (sse) readEvents(sse.end());
+    if (sse) {
+      sse.end();
+      onReady();
+      sse = undefined;
+    }
     reply.flush(true);
-    const failure = judge(broken);
-    if (!failure || !failure.retry || reply.shown || attempts > setting("retries")) return done(reply, failure);
+    if (reply.stop && !reply.failure) return done(reply);
+    // What the reply came to, as a failure.
+    const words = failureWords();
+    let failure = words.cut();
+    if (reply.failure) failure = words.http(reply.failure.status, reply.failure.message, "", "");
+    else if (status && (status < 200 || status > 299)) failure = words.http(status, body, retryAfter, date);
+    else if (kind === "page") failure = words.page();
+    else if (!status || broken) failure = words.broken(broken || "it closed the connection");
+    else if (kind === "json" && (tooLong || body.trim().endsWith("}"))) failure = words.unread(tooLong);
+    if (!failure.retry || reply.shown || attempts > setting("retries")) return done(reply, failure);
     // Exponential backoff with jitter; what the server asked for is the least.
     const wait = Math.max(failure.waitMs, Math.round(500 * (1 << attempts) * (0.75 + Math.random() / 2)));
     if (waited + wait > setting("retryBudgetMs")) {
@@ -147,46 +204,31 @@ export function exchange(
     // Out of memory cannot be caught on the board: look before.
     const free = process.memory().free;
     if (free < REQUEST_VARIABLES) return done(reply, failureWords().memory(free));
-    sent = status = 0;
+    status = 0;
     retryAfter = date = kind = body = "";
-    unread = false;
+    unread = thinks = false;
     sse = undefined;
     reply = createReply(
       session.emit,
       function (name) {
         return withTools && !!find(session.tools, name);
       },
-      history.bytes.length >> 2,
+      share,
       setting("maxToolArgLen"),
-      Math.min(history.bytes.length >> 2, setting("reasoningBytes"))
+      Math.min(share, setting("reasoningBytes"))
     );
-    const tools = withTools && session.tools.count > 0;
-    const f = provider.frame({
-      apiKey: setting("apiKey"),
-      model: setting("model"),
-      systemPrompt: fillTemplate(setting("systemPrompt"), session.prompt || ""),
-      maxTokens: setting("maxTokens"),
-      tokensField: setting("tokensField"),
-      temperature: setting("temperature"),
-      topP: setting("topP"),
-      withTools: tools,
-    });
-    frame = f;
-    // Each message in the history has a comma before it; where none stands before the first, it is not sent.
-    if (f.head.endsWith("[")) sent = 1;
-    node = tools ? session.tools.first : undefined;
-    if (tools && session.toolBytes === undefined) {
-      session.toolBytes = 0;
-      for (let one = node; one; one = one.next) session.toolBytes += provider.tool(load(one), one === node).length;
-    }
-    f.headers["Content-Type"] = "application/json";
-    f.headers.Accept = "text/event-stream";
-    f.headers["Accept-Encoding"] = "identity";
+    const provider = openProvider();
+    // The rest of it is needed for the body only.
+    read = provider.read;
+    const content = createBody(session, provider, withTools && session.tools.count > 0);
+    content.headers["Content-Type"] = "application/json";
+    content.headers.Accept = "text/event-stream";
+    content.headers["Accept-Encoding"] = "identity";
     stop = post({
-      url: setting("baseUrl").replace(/\/+$/, "") + f.path,
-      headers: f.headers,
-      length: f.head.length + history.used - sent + f.between.length + (tools ? session.toolBytes! : 0) + f.tail.length,
-      next: next,
+      url: setting("baseUrl").replace(/\/+$/, "") + content.path,
+      headers: content.headers,
+      length: content.length,
+      next: content.next,
       totalMs: setting("requestTimeoutMs"),
       idleMs: setting("idleTimeoutMs"),
       onHead: function (code, received) {
@@ -198,13 +240,20 @@ export function exchange(
           else if (lower === "date") date = received[name];
         }
       },
-      onData: onData,
+      // Only kept here: the stack is short. More than this is read all the same, lest it grow.
+      onData: function (piece) {
+        if (!sse && (!kind || body.length <= limit)) body += piece;
+        const unread = sse ? sse.push(piece) : kind ? 0 : body.length;
+        if (unread > UNREAD_BYTES) onReady();
+      },
+      onReady: onReady,
       onDone: onDone,
     });
   }
 
   attempt();
   return function () {
+    over = true;
     if (stop) stop();
   };
 }

@@ -2,10 +2,9 @@ import { picksMain } from "./agents";
 import { layOver, setting } from "./config";
 import { USER } from "./history";
 import { run } from "./loop";
-import { createAnthropic } from "./provider/anthropic";
-import { createOpenai } from "./provider/openai";
+import { openProvider } from "./provider";
 import { editRegistry } from "./registry";
-import type { Provider, RunResult, Session } from "./types";
+import type { RunResult, Session } from "./types";
 
 // Registers the tools and allocates the history, once: doing it again changes nothing, unless another provider was set,
 // whose dialect the old messages are not in. Throws where there is no memory.
@@ -22,17 +21,11 @@ export function open(session: Session): void {
   session.history = { bytes: new Uint8Array(bytes), used: 0, sizes: [], provider: setting("provider") };
 }
 
-// The dialect that the settings name.
-export function openProvider(): Provider {
-  return setting("provider") === "anthropic" ? createAnthropic() : createOpenai(setting("echoReasoning"));
-}
-
 // Asks the model, with its tools, until there is an answer. Never rejects: what went wrong is in the result's
 // `message`. One run at a time: a second prompt is refused while one is under way, and changes nothing.
 export function ask(session: Session, text: any): Promise<RunResult> {
   // Of a sub-agent that was interrupted.
   if (!session.abort) layOver(undefined);
-  const provider = openProvider();
   let problem = "";
   if (session.abort) problem = "busy with another prompt: wait for its answer, or stop it with Ctrl-C or abort";
   else if (typeof text !== "string" || !text.trim()) problem = 'the prompt is empty: ask("turn on the lamp")';
@@ -41,13 +34,13 @@ export function ask(session: Session, text: any): Promise<RunResult> {
   else
     try {
       open(session);
-      const size = provider.compose(USER, text.trim()).length;
+      const size = openProvider().compose(USER, text.trim()).length;
       const most = session.history!.bytes.length >> 1;
       if (size > most) problem = "the prompt has " + size + " bytes, at most " + most + " fit: shorten it or raise historyBytes";
     } catch (e) {
       problem = (e as Error).message;
     }
-  if (!problem) return run(session, provider, text.trim());
+  if (!problem) return run(session, text.trim());
   // Later, as every other event: the caller's line is over then.
   return Promise.resolve().then(function (): RunResult {
     session.emit({ type: "final", text: "", stopReason: "transportError", isError: true, message: problem });

@@ -1,7 +1,6 @@
 import { layOver, setting } from "./config";
 import { run } from "./loop";
 import { editRegistry } from "./registry";
-import { openProvider } from "./session";
 import { toJson } from "./text";
 import type { Session, Subagent, ToolContext, ToolResult } from "./types";
 
@@ -64,7 +63,7 @@ export function runAgent(agent: Subagent, args: any, context: ToolContext): Prom
   parent.child = sub;
   const before = layOver(settings);
   sub.history!.provider = setting("provider");
-  return run(sub, openProvider(), task).then(function (result) {
+  return run(sub, task).then(function (result) {
     layOver(before, settings);
     if (parent.child === sub) delete parent.child;
     // What was not used goes back to the prompt's own count.

@@ -10,18 +10,18 @@ export interface Post {
   /** Bytes of the body in all: it is sent as Content-Length. */
   length: number;
   /** Gives the next piece of the body, undefined after the last. */
-  next(): string | undefined;
+  next?(): string | undefined;
   /** Milliseconds: the whole request, and the longest silence. */
   totalMs: number;
   idleMs: number;
   onHead(status: number, headers: Record<string, string>): void;
+  /** Bytes of the body. Called deep in the stack, from within itself even: they should only be kept. */
   onData(piece: string): void;
+  /** Called from the idle loop after `onData`, and before `onDone`. */
+  onReady(): void;
   /** Called exactly once, unless aborted. `failure` says what went wrong below HTTP: "" where the answer ended. */
   onDone(failure: string): void;
 }
-
-/** Bytes that may wait to be handed on: two reads of the socket. */
-const PENDING_BYTES = 1072;
 
 // Sends a request and returns what ends it: the socket is closed, timers are cleared and no callback comes any more.
 // Never throws: what goes wrong reaches `onDone`.
@@ -31,14 +31,15 @@ export function post(o: Post): () => void {
   let over = false;
   let request: any;
   let timer: any;
-  /** What came and was not handed on yet. */
-  let pending = "";
+  /** Timer after which `onReady` is called. */
+  let waiting: any;
 
   // Ends the request: what failed, or "" where the answer is over; undefined for an abort.
   function end(failure?: any): void {
     if (over) return;
     over = true;
     if (timer) clearInterval(timer);
+    if (waiting) clearTimeout(waiting);
     // The board's http has no abort: this flag makes it close the socket, but not before what it has received is used
     // up, which never happens to half a chunk. So that goes first.
     if (request) {
@@ -49,24 +50,29 @@ export function post(o: Post): () => void {
     if (failure !== undefined) o.onDone(failure.message || (typeof failure === "string" ? failure : "connection failed"));
   }
 
-  function send(): void {
+  // Sends the next piece. Once there is none, it and what gives them are let go: they would cost 50 variables while the
+  // answer comes.
+  let send: any = function (): void {
     heard = getTime();
     if (over) return;
     // Connecting happens with the first piece, and throws where it fails.
     try {
-      const piece = o.next();
-      if (piece === undefined) request.end();
-      else request.write(piece);
+      const piece = o.next!();
+      if (piece !== undefined) return request.write(piece);
+      delete o.next;
+      send = undefined;
+      request.removeAllListeners("drain");
+      request.end();
     } catch (e) {
       end(e);
     }
-  }
+  };
 
-  function handOn(): void {
-    const piece = pending;
-    pending = "";
+  function ready(): void {
+    if (waiting) clearTimeout(waiting);
+    waiting = undefined;
     heard = getTime();
-    if (piece && !over) o.onData(piece);
+    if (!over) o.onReady();
   }
 
   try {
@@ -78,14 +84,15 @@ export function post(o: Post): () => void {
       if (over) return;
       heard = getTime();
       o.onHead(parseInt(response.statusCode), response.headers);
+      delete response.headers;
       response.on("data", function (piece: string) {
         // The board calls this from within itself once more for every chunk in what it read: the stack is short here.
-        if (!pending) setTimeout(handOn, 1);
-        pending += piece;
-        if (pending.length > PENDING_BYTES) handOn();
+        if (over) return;
+        if (!waiting) waiting = setTimeout(ready, 1);
+        o.onData(piece);
       });
       response.on("close", function () {
-        handOn();
+        ready();
         end("");
       });
     });

@@ -107,6 +107,8 @@ export interface LoadedTool {
   timeoutMs?: number;
   tier?: "look" | "agent";
   needs?: string;
+  /** Where it is a saved tool: who saved it, `by the model` or `at the console`. */
+  origin?: string;
   /** See wrap.ts. */
   before?: Before[];
   after?: After[];
@@ -217,8 +219,10 @@ export interface Registry {
 
 export interface ToolNode {
   name: string;
-  /** Number for `loadTool`, or the tool itself where it was registered at run time. */
-  tool: number | LoadedTool;
+  /** Number for `loadTool`, the Storage file of a saved tool, or the tool itself where it was registered at run time. */
+  tool: number | string | LoadedTool;
+  /** A saved tool has been run since it was registered. */
+  ran?: boolean;
   next?: ToolNode;
   /** When it was called, in seconds of the board's clock; kept where a processor limits its rate. */
   times?: number[];
@@ -235,8 +239,8 @@ export interface History {
 }
 
 /**
- * A provider is a pure dialect: it writes requests and messages as text and reads events. It does no I/O. The history
- * holds what `compose` gave. Few functions, since each that is alive costs a dozen variables.
+ * A provider is a pure dialect: it writes requests and messages as text and reads events. It does no I/O and is made anew
+ * wherever one is needed, so it remembers nothing but what it reads of one reply. The history holds what `compose` gave.
  */
 export interface Provider {
   /**
@@ -279,6 +283,8 @@ export interface RequestFrame {
 export interface ReplyCollector {
   /** Text that came and is not looked at yet: a provider appends to it. */
   fresh: string;
+  /** The piece of thinking that came last. */
+  idea: string;
   /** Why the reply ended: `stop`, `length` (the output limit), `done` (no reason given); "" while it goes on. */
   stop: string;
   /**
@@ -304,6 +310,9 @@ export interface ReplyCollector {
 export interface ReplyCall extends ToolCall {
   /** The index that the server gave it, if any. */
   index?: number;
+  /** It is the first, or the last, of the calls of its turn. */
+  first?: boolean;
+  last?: boolean;
   /** Why it must not be run, in words for the model. */
   problem?: string;
   /** JSON text that goes back on the call as it came, e.g. the signature of the thought that led to it. */

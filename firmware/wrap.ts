@@ -42,7 +42,7 @@ export interface Processors {
   redactSecrets: After;
   /** Cuts a result to `bytes`, with a marker that says how much was kept, and `how` to read the rest. */
   limitResult(bytes: number, how?: string): After;
-  /** What code that ran gave, `{stdout, stderr, value, changed}`, as short text. `changed`: names of files. */
+  /** What code that ran gave, `{stdout, stderr, value, changed, left}` of sandbox.ts, as short text. */
   formatRun: After;
   /** Of a change of a file, `{path, size}`: that it was done, and nothing of the file. */
   shortEdit: After;
@@ -76,9 +76,10 @@ export function processors(): Processors {
     formatRun: function (output) {
       if (!output || typeof output !== "object" || typeof output.content === "string") return output;
       let text = output.stdout || "";
-      if (output.value !== undefined) text += (text && "\n") + "result: " + output.value;
+      if (output.value !== undefined) text += (text && "\nresult: ") + output.value;
       if (output.stderr) text += (text && "\n") + "error: " + output.stderr;
       if (output.changed && output.changed.length) text += (text && "\n") + "changed files: " + output.changed.join(", ");
+      if (output.left) text += (text && "\n") + "going on: " + output.left;
       return { isError: !!output.stderr, content: text || "done (no output)" };
     },
     shortEdit: function (output) {

@@ -1,5 +1,5 @@
 import { setting } from "../firmware/config";
-import { createFetcher } from "../firmware/fetch";
+import { askService } from "../firmware/fetch";
 import { checkFile } from "../firmware/files";
 import { cutUtf8, toJson, wireText } from "../firmware/text";
 import type { Tool } from "../firmware/types";
@@ -61,48 +61,51 @@ const searchSimilarImages: Tool = {
     // Behind the quote that begins the image.
     const at = file ? body.indexOf('{image:\\"') + 9 : body.length;
 
-    return createFetcher()
-      .json({
-        url: setting("weaviateUrl").replace(/\/+$/, "") + "/v1/graphql",
-        headers: headers,
-        length: body.length + Math.ceil(bytes / 3) * 4,
-        next: function () {
-          const from = sent;
-          if (from > bytes) return undefined;
-          sent = from < 0 ? 0 : from < bytes ? from + PIECE_BYTES : bytes + 1;
-          if (from < 0) return body.substr(0, at);
-          if (from < bytes) return btoa(storage.read(file, from, PIECE_BYTES)!);
-          return file ? body.substr(at) : undefined;
-        },
-        keys: "data,Get,_additional,distance,errors,message," + name + "," + fields.join(","),
-        maxString: 200,
-        timeoutMs: 80000,
-        session: context.session,
-        what: "the image database",
-        urlSetting: "weaviateUrl",
-        keySetting: "weaviateKey",
-      })
-      .then(function (json) {
-        const problem = json.errors && json.errors[0];
-        const found = json.data && json.data.Get && json.data.Get[name];
-        if (problem)
-          throw new Error(
-            "The image database refused the search: " + problem.message + " (see weaviateClass " + name + ", weaviateFields " + fields.join() + ")"
-          );
-        if (!found || !found.length) return "No image was found.";
-        let lines = "";
-        for (const one of found) {
-          let line = "";
-          for (const field of fields)
-            if (one[field] !== undefined && one[field] !== null)
-              line += (line && ", ") + field + ": " + (typeof one[field] === "string" ? one[field].split("\n").join(" ") : toJson(one[field]));
-          const distance = one._additional && one._additional.distance;
-          line = cutUtf8(line || "(no " + fields.join() + ")", 300) + (typeof distance === "number" ? ", distance " + distance.toFixed(3) : "");
-          if (lines.length + line.length >= most) break;
+    let lines = "";
+    let line = "";
+    let distance = "";
+    let problem = "";
+
+    return askService({
+      url: setting("weaviateUrl").replace(/\/+$/, "") + "/v1/graphql",
+      headers: headers,
+      length: body.length + Math.ceil(bytes / 3) * 4,
+      next: function () {
+        const from = sent;
+        if (from > bytes) return undefined;
+        sent = from < 0 ? 0 : from < bytes ? Math.min(from + PIECE_BYTES, bytes) : bytes + 1;
+        if (from < 0) return body.substr(0, at);
+        if (from < bytes) return btoa(storage.read(file, from, PIECE_BYTES)!);
+        return file ? body.substr(at) : undefined;
+      },
+      timeoutMs: 80000,
+      session: context.session,
+      what: "The image database",
+      urlSetting: "weaviateUrl",
+      keySetting: "weaviateKey",
+      keys: "data,Get,_additional,distance,errors,message," + name + "," + fields.join(","),
+      maxString: 200,
+      take: function (key, value) {
+        if (key === "message") problem = value;
+        else if (key === "distance") distance = ", distance " + value.toFixed(3);
+        else if (key) line += (line && ", ") + key + ": " + String(value).split("\n").join(" ");
+        else if (line || distance) {
+          line = cutUtf8(line || "(no " + fields.join() + ")", 300) + distance;
+          if (lines.length + line.length >= most) return true;
           lines += (lines && "\n") + line;
+          line = distance = "";
         }
-        return lines;
-      });
+        return false;
+      },
+      end: function () {
+        if (problem)
+          return {
+            isError: true,
+            content: "The image database refused the search: " + problem + " (see weaviateClass " + name + ", weaviateFields " + fields.join() + ")",
+          };
+        return lines || "No image was found.";
+      },
+    });
   },
 };
 

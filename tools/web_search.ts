@@ -1,5 +1,5 @@
 import { setting } from "../firmware/config";
-import { createFetcher } from "../firmware/fetch";
+import { askService, escapeQuery, type ServiceRequest } from "../firmware/fetch";
 import { cutUtf8, limitText, wireText } from "../firmware/text";
 import type { Tool } from "../firmware/types";
 
@@ -30,93 +30,80 @@ const webSearch: Tool = {
   needs: "searchUrl",
   timeoutMs: 40000,
   execute(args, context) {
-    const fetcher = createFetcher();
     const key = setting("searchKey");
-    const provider = setting("searchProvider") || (key ? "tavily" : "duckduckgo");
-    const base = setting("searchUrl").replace(/\/+$/, "");
+    const isTavily = (setting("searchProvider") || (key ? "tavily" : "duckduckgo")) === "tavily";
     const most = setting("toolResultBytes");
     const query = args.query.trim();
     const page = (args.url || "").trim();
+    /** Bytes for one result. */
+    const share = (most / (RESULTS + 1)) | 0;
     let text = "";
-
-    function ask(path: string, body: string | undefined, keys: string, maxString: number): Promise<any> {
-      const headers: Record<string, string> = { Accept: "application/json" };
-      if (body) headers["Content-Type"] = "application/json";
-      if (key) headers.Authorization = "Bearer " + key;
-      return fetcher.json({
-        url: base + path,
-        headers: headers,
-        body: body,
-        keys: keys,
-        maxString: maxString,
-        maxBytes: Math.min(2 * most, 4096),
-        timeoutMs: 30000,
-        session: context.session,
-        what: "the search service",
-        urlSetting: "searchUrl",
-        keySetting: "searchKey",
-      });
-    }
-
-    // Adds one result, a line each for what there is of it; `share` bytes at the most, but for the address.
-    function add(title: any, address: any, excerpt: any, share: number): void {
-      let lines = "";
-      [title, address, excerpt].forEach(function (value, i) {
-        const room = i === 0 ? share >> 2 : i === 1 ? most : Math.max(60, share - lines.length);
-        const line = typeof value === "string" ? value.split("\n").join(" ").trim() : "";
-        if (line) lines += (lines && "\n") + (line.length > room ? cutUtf8(line, room - 3) + "..." : line);
-      });
-      if (lines && text.length + lines.length + 2 <= most) text += (text && "\n\n") + lines;
-    }
-
-    function none(): string {
-      return "Nothing was found for " + cutUtf8(query, 100) + ". ";
-    }
+    let title = "";
+    let address = "";
+    let excerpt = "";
 
     if (!query) return { isError: true, content: "The query is empty: give a few words." };
-    if (page && provider !== "tavily")
-      return { isError: true, content: "Reading a page takes Tavily (searchProvider): search without url instead." };
+    if (page && !isTavily) return { isError: true, content: "Reading a page takes Tavily (searchProvider): search without url instead." };
     if (page && !/^https*:\/\/./.test(page)) return { isError: true, content: "url must start with http:// or https://" };
 
-    if (page)
-      return ask(
-        "/extract",
-        '{"urls":[' + wireText(page) + '],"query":' + wireText(query) + ',"chunks_per_source":2}',
-        "results,raw_content,failed_results,error",
-        most
-      ).then(function (json) {
-        const found = json.results && json.results[0] && json.results[0].raw_content;
-        const failed = json.failed_results && json.failed_results[0];
-        if (found) return limitText(String(found), most);
-        throw new Error("The page could not be read: " + ((failed && failed.error) || "there is no text on it"));
-      });
+    const request: ServiceRequest = {
+      url: setting("searchUrl").replace(/\/+$/, "") + (page ? "/extract" : "/search"),
+      headers: { Accept: "application/json", "Content-Type": "application/json" },
+      timeoutMs: 30000,
+      session: context.session,
+      what: "The search service",
+      urlSetting: "searchUrl",
+      keySetting: "searchKey",
+      keys: "",
+      maxString: 2 * share,
+      // A result has a line each for what there is of it. The end of an object is the end of a result.
+      take: function (name, value) {
+        const line = String(value).split("\n").join(" ").trim();
+        // DuckDuckGo's topics stand inside of what it knows itself.
+        if (name === "FirstURL" && excerpt) request.take("", undefined);
+        if (name === "title" || name === "Heading") title = cutUtf8(line, 80);
+        else if (name === "url" || name === "FirstURL" || name === "AbstractURL") address = line;
+        else if (name === "answer" || name === "Answer") text = line;
+        else if (name) excerpt = line;
+        else {
+          let lines = title + (title && address && "\n") + address;
+          const room = (title && !isTavily ? 2 * share : share) - lines.length;
+          if (excerpt.length > room) excerpt = cutUtf8(excerpt, Math.max(60, room - 3)) + "...";
+          if (excerpt) lines += (lines && "\n") + excerpt;
+          title = address = excerpt = "";
+          if (text.length + lines.length + 2 > most) return true;
+          if (lines) text += (text && "\n\n") + lines;
+        }
+        return false;
+      },
+      end: function () {
+        const advice = isTavily ? "Try other words." : "DuckDuckGo only knows names and terms, as encyclopedias do: try one, or another word for it.";
+        return text || "Nothing was found for " + cutUtf8(query, 100) + ". " + advice;
+      },
+    };
+    if (key && isTavily) request.headers!.Authorization = "Bearer " + key;
 
-    if (provider === "tavily")
-      return ask(
-        "/search",
-        '{"query":' + wireText(query) + ',"max_results":' + RESULTS + ',"search_depth":"basic","include_answer":true}',
-        "answer,results,title,url,content",
-        (most / RESULTS) | 0
-      ).then(function (json) {
-        const results = json.results || [];
-        const share = (most / (results.length + (json.answer ? 1 : 0))) | 0;
-        add("", "", json.answer, share);
-        for (const one of results) add(one.title, one.url, one.content, share);
-        return text || none() + "Try other words.";
-      });
-
-    return ask(
-      "/?q=" + fetcher.escape(query) + "&format=json&no_html=1&skip_disambig=1",
-      undefined,
-      "Heading,AbstractText,AbstractURL,Answer,RelatedTopics,Topics,FirstURL,Text",
-      400
-    ).then(function (json) {
-      add("", "", json.Answer, 250);
-      if (json.AbstractText) add(json.Heading, json.AbstractURL, json.AbstractText, 500);
-      for (const topic of json.RelatedTopics || [])
-        for (const one of topic.Topics || [topic]) add("", one.FirstURL, one.Text, 200);
-      return text || none() + "DuckDuckGo only knows names and terms, as encyclopedias do: try one, or another word for it.";
-    });
+    if (page) {
+      request.body = '{"urls":[' + wireText(page) + '],"query":' + wireText(query) + ',"chunks_per_source":2}';
+      request.keys = "results,raw_content,failed_results,error";
+      request.maxString = most;
+      request.take = function (name, value) {
+        if (name === "raw_content") text = value;
+        else if (name === "error") excerpt = value;
+        return !!text;
+      };
+      request.end = function () {
+        if (text) return limitText(text, most);
+        return { isError: true, content: "The page could not be read: " + (excerpt || "there is no text on it") };
+      };
+    } else if (isTavily) {
+      request.body = '{"query":' + wireText(query) + ',"max_results":' + RESULTS + ',"search_depth":"basic","include_answer":true}';
+      request.keys = "answer,results,title,url,content";
+    } else {
+      request.url = setting("searchUrl").replace(/\/+$/, "") + "/?q=" + escapeQuery(query) + "&format=json&no_html=1&skip_disambig=1";
+      request.keys = "Heading,AbstractText,AbstractURL,Answer,RelatedTopics,Topics,FirstURL,Text";
+    }
+    return askService(request);
   },
 };
 

@@ -16,10 +16,6 @@ const DEFAULT_MAX_TOKENS = 4096;
 // thinking that is too long does not go back at all. We do not ask for thinking, and a model that thinks unasked does not
 // need it back. https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
 export function createAnthropic(): Provider {
-  /** Results that are to come for the calls composed last. */
-  let missing = 0;
-  /** The message of their results is begun. */
-  let open = false;
   /** The signature of the thinking block that is open; undefined while there is none. */
   let signature: string | undefined;
 
@@ -66,11 +62,10 @@ export function createAnthropic(): Provider {
       // An id has letters, digits, _ and - only, or the request is refused.
       const odd = /[^a-zA-Z0-9_\-]/g;
       if (kind === RESULT) {
-        const start = open ? "" : '{"role":"user","content":[';
-        open = --missing > 0;
+        const call = calls![0];
         return (
-          start + '{"type":"tool_result","tool_use_id":"' + calls![0].id.replace(odd, "_") +
-          (isError ? '","is_error":true' : '"') + ',"content":' + wireText(text) + (open ? "}" : "}]}")
+          (call.first ? '{"role":"user","content":[' : "") + '{"type":"tool_result","tool_use_id":"' + call.id.replace(odd, "_") +
+          (isError ? '","is_error":true' : '"') + ',"content":' + wireText(text) + (call.last ? "}]}" : "}")
         );
       }
       const start = '{"role":"assistant","content":[';
@@ -82,8 +77,6 @@ export function createAnthropic(): Provider {
       }
       if (kind !== CALLS && kind !== ECHO_CALLS)
         return '{"role":"' + (kind === USER ? "user" : "assistant") + '","content":' + wireText(text) + "}";
-      missing = calls!.length;
-      open = false;
       // A block that was not closed would spoil the history.
       let json = start + (echo && readWhole("[" + echo + "]") ? echo : "");
       // A block of no text, or of white space alone, is refused.

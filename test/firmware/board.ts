@@ -79,6 +79,7 @@ export function bootFirmware() {
 
   const storage = {
     read: (name: string) => files[name],
+    list: () => Object.keys(files),
     getFree: () => freeBytes,
     write(name: string, piece: string, at = 0, size = 0) {
       files[name] = (at ? files[name]!.slice(0, at) : "") + piece;
@@ -99,6 +100,9 @@ export function bootFirmware() {
         },
         end() {
           sent = true;
+        },
+        removeAllListeners(event: string) {
+          delete listeners[event];
         },
         clsNow: false,
       };

@@ -70,7 +70,7 @@ describe("settings", () => {
         undefined,
       ]) {
         expect(apply({ [name]: bad }, true), `${name} ${String(bad)}`).toEqual([
-          `${name} must be a whole number from ${least} to ${most}`,
+          `${name} must be a${least! < 0 ? "" : " whole"} number from ${least} to ${most}`,
         ]);
         expect(firmware.setting(name)).toBe(normal);
       }
@@ -164,7 +164,7 @@ describe("settings", () => {
         for (const name of numbers()) {
           const [, least, most] = firmware.limitOf(name)!;
           const now = firmware.setting(name);
-          expect(Number.isInteger(now) && now >= least! && now <= most!, `${name} ${now}`).toBe(true);
+          expect((least! < 0 || Number.isInteger(now)) && now >= least! && now <= most!, `${name} ${now}`).toBe(true);
         }
         for (const name of ["showReasoning", "echoReasoning"])
           expect(firmware.setting(name)).toBeTypeOf("boolean");

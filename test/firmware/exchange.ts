@@ -44,7 +44,7 @@ export function exchangeWith(firmware: Firmware, tools: Registry, answers: Answe
   let reply: ReplyCollector | undefined;
   let failure: Failure | undefined;
   const first = requests.length;
-  const abort = firmware.exchange(session, firmware.createOpenai(false), true, (ended, why) => {
+  const abort = firmware.exchange(session, true, (ended, why) => {
     if (reply) throw new Error("an exchange ended twice");
     reply = ended;
     failure = why;

@@ -15,16 +15,20 @@ interface Read {
 
 /** A parser whose lost events are counted: by itself, or by the empty event that it gives in the place of each. */
 function createCounted(maxLineBytes: number) {
-  const parser = createSseParser(maxLineBytes);
   let blanks = 0;
-  const take = (events: string[]) => {
-    blanks += events.filter((event) => event === "").length;
-    return events.filter((event) => event !== "");
+  const parser = createSseParser(maxLineBytes);
+  const take = () => {
+    const events: string[] = [];
+    for (let data = parser.next(); data !== undefined; data = parser.next()) {
+      if (data) events.push(data);
+      else blanks++;
+    }
+    return events;
   };
   return {
-    feed: (piece: string) => take(parser.feed(piece)),
-    end: () => take(parser.end()),
-    lost: () => (parser as { lost?: number }).lost ?? blanks,
+    feed: (piece: string) => (parser.push(piece), take()),
+    end: () => (parser.end(), take()),
+    lost: () => blanks,
   };
 }
 

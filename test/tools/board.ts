@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { buildSync } from "esbuild";
+import { build } from "esbuild";
+import { toolsPlugin } from "../../esbuild.tools.mjs";
 import type { Tool, ToolContext, ToolResult } from "../../firmware/types";
 import { createManualClock } from "../../host-sim/clock";
 import { createPins } from "../../host-sim/pin";
@@ -13,17 +14,20 @@ const folder = fileURLToPath(new URL("../../tools/", import.meta.url));
 export const toolFiles = readdirSync(folder).filter((name) => name.endsWith(".ts")).sort();
 
 // As one script with free globals: on the board `require` is a global, too, and in an imported module it is not.
-const script = buildSync({
-  stdin: {
-    contents: `module.exports = [${toolFiles.map((name) => `require("./${name}").default`).join()}]`,
-    resolveDir: folder,
-  },
-  bundle: true,
-  write: false,
-  format: "cjs",
-  platform: "neutral",
-  external: ["Storage", "Wifi"],
-}).outputFiles[0]!.text;
+const script = (
+  await build({
+    stdin: {
+      contents: `module.exports = [${toolFiles.map((name) => `require("./${name}").default`).join()}]`,
+      resolveDir: folder,
+    },
+    bundle: true,
+    write: false,
+    format: "cjs",
+    platform: "neutral",
+    external: ["Storage", "Wifi", "http"],
+    plugins: [toolsPlugin({ toolsDir: folder })],
+  })
+).outputFiles[0]!.text;
 
 export interface BoardOptions {
   /** Bytes, a multiple of 4096. */

@@ -15,12 +15,12 @@ const contents = `
   import { wrapMain, picksMain } from "./firmware/agents";
   import { createCaller } from "./firmware/caller";
   import { openSettings } from "./firmware/config";
-  import { createFetcher } from "./firmware/fetch";
+  import { fetchText } from "./firmware/fetch";
   import { messageLog } from "./firmware/message-log";
   import { editRegistry } from "./firmware/registry";
   global.session = { tools: { count: 0 }, lastCallId: 0, wrap: wrapMain, emit: function () {} };
   global.messageLog = messageLog;
-  global.createFetcher = createFetcher;
+  global.fetchText = fetchText;
   global.start = function () {
     const problem = openSettings().load();
     if (problem) print(problem);

@@ -1,0 +1,176 @@
+import { setting } from "./config";
+import { writeFile } from "./files";
+import { guardCode } from "./guard";
+import type { RegistryEditor } from "./registry";
+import { openSandbox } from "./sandbox";
+import { readWhole, toJson, wireText } from "./text";
+import type { LoadedTool, Session, ToolResult } from "./types";
+
+/**
+ * Tools that are code in the Storage, one file each, `tool.` and the name: a line with a checksum of the rest and the origin,
+ * the description and the parameters as a request writes them, and the code with its guards. Texts and code stay in flash;
+ * a tool at rest is its registry node. What is named here must be none of the names that the build shortens: the files
+ * outlive the bundle.
+ */
+const FILE = "tool.";
+/** A tool that did not come back. */
+const ASIDE = "tool!";
+/** Bytes of a name: those of a file in the Storage are 28. */
+const NAME_BYTES = 23;
+/** Bytes of a description, and of the parameters: every request carries them. */
+const DESCRIPTION_BYTES = 300;
+const PARAMETERS_BYTES = 600;
+
+// The tool in a file. Where that is gone or damaged, one without an `origin`, which says so when it is called.
+export function loadSaved(file: string): LoadedTool {
+  const text = require("Storage").read(file) || "";
+  const head = text.indexOf("\n");
+  const first = text.indexOf("\n", head + 1);
+  const second = text.indexOf("\n", first + 1);
+  const words = text.substr(0, head).split(" ");
+  const good = head > 0 && first > head && second > first && String(E.CRC32(text.substr(head + 1))) === words[0];
+  return {
+    name: file.substr(FILE.length),
+    origin: good ? words.slice(1).join(" ") : undefined,
+    description: good ? text.substring(head + 1, first) : '"A damaged tool."',
+    parameters: good ? text.substring(first + 1, second) : '{"type":"object","properties":{}}',
+    repeatable: true,
+    needs: "allowJs",
+    // Its own limit comes first, and says more.
+    timeoutMs: setting("toolTimeoutMs") + 2000,
+    execute: function (args, context) {
+      const node = context.node;
+      if (!good) return { isError: true, content: "the file of " + node.name + " is gone or damaged: remove_tool removes it" };
+      // The flash is written for its first run after a start only.
+      const isFirst = !node.ran;
+      node.ran = true;
+      return openSandbox().run(isFirst ? file : "", text.substr(second + 1), args) as any;
+    },
+  };
+}
+
+/** What saves and removes tools. It exists while it does. Results are for person and model. */
+export interface SavedTools {
+  /** Registers all saved tools that `picks` takes. A damaged one is told at the console. */
+  link(editor: RegistryEditor, picks: (tool: LoadedTool) => boolean): void;
+  /**
+   * What did not come back before the last start, in words for person and model; "" if there is no such thing. A saved tool
+   * is set aside. With `told`, it is not told again.
+   */
+  lastRun(told: boolean): string;
+  /** Checks and saves `{name, description, parameters, code}`, and registers it. `origin`: who does, `by the model`. */
+  save(tool: any, origin: string, session: Session, editor: RegistryEditor): ToolResult;
+  /** Puts a tool back that was set aside. */
+  restore(name: string, session: Session, editor: RegistryEditor): ToolResult;
+  remove(name: string, session: Session, editor: RegistryEditor): ToolResult;
+}
+
+export function savedTools(): SavedTools {
+  const storage = require("Storage");
+
+  function fail(content: string): ToolResult {
+    return { isError: true, content: content };
+  }
+
+  function done(content: string, session: Session): ToolResult {
+    delete session.toolBytes;
+    return { isError: false, content: content + (setting("allowJs") ? "" : " (it is there with set_config({allowJs:true}) only)") };
+  }
+
+  function problemOf(name: any, description: any, parameters: any): string {
+    if (typeof name !== "string" || !/^[a-zA-Z0-9_\-]+$/.test(name) || name.length > NAME_BYTES)
+      return "a saved tool needs a name of letters, digits, _ and -, at most " + NAME_BYTES + " characters: it names a file";
+    if (typeof description !== "string" || !description.trim() || description.length > DESCRIPTION_BYTES)
+      return name + " needs a description, at most " + DESCRIPTION_BYTES + " bytes: when to use it, what goes in, what comes out";
+    const like = 'parameters must look like {"type":"object","properties":{"pin":{"type":"integer"}},"required":["pin"]}';
+    if (!parameters || parameters.type !== "object" || !parameters.properties || typeof parameters.properties !== "object") return like;
+    for (const key in parameters.properties) {
+      const type = parameters.properties[key] && parameters.properties[key].type;
+      if ("string,number,double,integer,boolean,array,object".split(",").indexOf(type) < 0)
+        return "the parameter " + key + " needs a type: string, number, integer, boolean, array or object";
+    }
+    if (parameters.required && !(parameters.required instanceof Array)) return like;
+    for (const key of parameters.required || []) if (!(key in parameters.properties)) return key + " is required, but none of the properties";
+    return toJson(parameters).length > PARAMETERS_BYTES ? "the parameters have more than " + PARAMETERS_BYTES + " bytes: every request carries them" : "";
+  }
+
+  // Code that is one function as a whole is called with the arguments.
+  function guarded(code: string): { code: string; problem: string } {
+    code = code.trim();
+    if (/^function[ (]|^[(]*[a-zA-Z0-9_$, ]*[)]*[ ]*=>/.test(code)) {
+      const whole = guardCode("return (" + (code.endsWith(";") ? code.substr(0, code.length - 1) : code) + "\n)(args)");
+      if (!whole.problem) return whole;
+    }
+    return guardCode(code);
+  }
+
+  // Registers the tool and stores its file; nothing is changed where either fails.
+  function store(name: string, text: string, editor: RegistryEditor): string {
+    if (storage.read(FILE + name, 0, 1) !== undefined || !editor.link(name, FILE + name))
+      return "there is a tool called " + name + ": choose another name, or remove it first (remove_tool)";
+    const problem = writeFile(FILE + name, [text]);
+    if (problem || !setting("allowJs")) editor.unlink(name);
+    if (!problem) storage.erase(ASIDE + name);
+    return problem;
+  }
+
+  return {
+    link: function (editor, picks) {
+      for (const file of storage.list(/^tool[.]/)) {
+        const tool = loadSaved(file);
+        if (!tool.origin) print("the saved tool " + tool.name + ' is damaged: remove_tool("' + tool.name + '"), or save it anew');
+        else if (picks(tool)) editor.link(tool.name, file);
+      }
+    },
+    lastRun: function (told) {
+      const journal = openSandbox().journal();
+      const what = journal.open();
+      if (!what) return "";
+      if (told) journal.close();
+      if (!what.startsWith(FILE)) return "the board was started anew while this ran: " + what;
+      const name = what.substr(FILE.length);
+      const text = storage.read(what);
+      const problem = text && writeFile(ASIDE + name, [text]);
+      if (text && !problem) storage.erase(what);
+      return (
+        "the board was started anew while the saved tool " + name + " ran: " +
+        (problem ? "it could not be set aside: " + problem : 'it is set aside, save_tool("' + name + '") at the console puts it back')
+      );
+    },
+    save: function (tool, origin, session, editor) {
+      if (!tool || typeof tool !== "object")
+        return fail('save_tool({name:"double",description:"Doubles x.",parameters:{type:"object",properties:{x:{type:"number"}}},code:"return args.x*2"})');
+      let parameters = tool.parameters || { type: "object", properties: {} };
+      if (typeof parameters === "string") parameters = readWhole(parameters);
+      let problem = problemOf(tool.name, tool.description, parameters);
+      if (!problem && (!tool.code || !String(tool.code).trim())) problem = tool.name + " needs code: return args.x*2";
+      if (problem) return fail(problem);
+      const code = guarded(String(tool.code));
+      if (code.problem) return fail("not saved: " + code.problem);
+      const schema = toJson(parameters).split('"type":"double"').join('"type":"number"');
+      const text = wireText(tool.description) + "\n" + schema + "\n" + code.code;
+      problem = store(tool.name, E.CRC32(text) + " " + origin + "\n" + text, editor);
+      return problem ? fail(problem) : done(tool.name + " is saved, " + text.length + " bytes: there from now on, also after a restart", session);
+    },
+    restore: function (name, session, editor) {
+      const text = storage.read(ASIDE + name);
+      if (text === undefined) return fail("no tool called " + name + " was set aside");
+      const problem = store(name, text, editor);
+      return problem ? fail(problem) : done(name + " is back", session);
+    },
+    remove: function (name, session, editor) {
+      let names = "";
+      let found = "";
+      for (const file of storage.list(/^tool[.!]/)) {
+        const own = file.substr(FILE.length);
+        names += (names && ", ") + own;
+        if (own === name) found = file;
+      }
+      if (!found) return fail("no saved tool is called " + name + ". Saved: " + (names || "none"));
+      storage.erase(FILE + name);
+      storage.erase(ASIDE + name);
+      editor.unlink(name);
+      return done(name + " is removed", session);
+    },
+  };
+}

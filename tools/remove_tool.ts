@@ -1,0 +1,19 @@
+import { editRegistry } from "../firmware/registry";
+import { savedTools } from "../firmware/saved-tools";
+import type { Tool } from "../firmware/types";
+
+const removeTool: Tool = {
+  name: "remove_tool",
+  description: "Remove a tool that was saved with save_tool.",
+  parameters: {
+    type: "object",
+    properties: { name: { type: "string", description: "The tool's name" } },
+    required: ["name"],
+  },
+  needs: "allowJs",
+  execute(args, context) {
+    return savedTools().remove(args.name, context.session, editRegistry(context.session.tools));
+  },
+};
+
+export default removeTool;
