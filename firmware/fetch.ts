@@ -5,8 +5,6 @@ import type { Session, ToolOutput } from "./types";
 
 /** Variables that a request takes at the most, with its answer. */
 const FETCH_VARIABLES = 800;
-/** Bytes that wait for the idle loop at the most. */
-const UNREAD_BYTES = 1072;
 /** Milliseconds between looks at whether the run was stopped. */
 const LOOK_MS = 500;
 /** Levels of objects and arrays that are looked into. */
@@ -228,8 +226,7 @@ function send(
     idleMs: limit,
     onHead: onHead,
     onData: function (piece) {
-      if (!enough) came += piece;
-      if (came.length > UNREAD_BYTES) read();
+      came = piece;
     },
     onReady: read,
     onDone: function (failure) {

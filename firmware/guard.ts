@@ -41,7 +41,7 @@ export function guardCode(code: string): Guarded {
     "add_tool add_observer save_tool remove_tool session_save session_load ";
   const refusedProperties =
     " constructor __proto__ internal setFlags setConsole setBootCode setPassword lockConsole enableWatchdog kickWatchdog reboot " +
-    "deepSleep memoryArea memoryMap nativeCall asm defrag dumpVariables dumpStr replaceWith getDetails getAPDetails ";
+    "deepSleep memoryArea memoryMap nativeCall asm defrag dumpVariables dumpStr replaceWith getDetails getAPDetails eraseAll compact ";
   const missing = " async await yield import export ";
   const statements = " if for while do switch return throw try var let const function break continue class ";
   const beforeExpression = " return typeof case in of delete void throw new else do ";

@@ -11,8 +11,6 @@ import type { Provider, ReplyCollector, Session } from "./types";
 
 /** Variables that a request takes at the most, with its reply and a tool. */
 const REQUEST_VARIABLES = 600;
-/** Bytes of a stream that wait for the idle loop at the most: two reads of the socket, and an event. */
-const UNREAD_BYTES = 1608;
 /** Bytes of the history in one piece of a request: a piece is copied, and the socket takes about this much at once. */
 const PIECE_BYTES = 512;
 
@@ -240,11 +238,9 @@ export function exchange(
           else if (lower === "date") date = received[name];
         }
       },
-      // Only kept here: the stack is short. More than this is read all the same, lest it grow.
       onData: function (piece) {
-        if (!sse && (!kind || body.length <= limit)) body += piece;
-        const unread = sse ? sse.push(piece) : kind ? 0 : body.length;
-        if (unread > UNREAD_BYTES) onReady();
+        if (sse) sse.push(piece);
+        else if (!kind || body.length <= limit) body += piece;
       },
       onReady: onReady,
       onDone: onDone,

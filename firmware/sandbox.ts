@@ -10,7 +10,7 @@ import { cutUtf8, limitText, toJson } from "./text";
  */
 
 /** Variables that must stay free: what follows needs them, and out of memory cannot be caught. */
-const SPARE_VARIABLES = 300;
+const SPARE_VARIABLES = 200;
 /** Milliseconds that a timer or watch of code may take at a time when the code itself is over. */
 const CALLBACK_MS = 1000;
 
@@ -64,8 +64,7 @@ export interface Sandbox {
 
 /** What code sees. It is made for code that begins, and all code shares it as long as timers of any go on. */
 interface Room {
-  /** The code that is running, and what it came to so far; the code is given away once. */
-  code: string;
+  /** What the code that is running came to so far. */
   ran?: Ran;
   /** Bytes that it printed, and timers and watches that it started. */
   printed: number;
@@ -73,7 +72,11 @@ interface Room {
   /** What was thrown here, not by the code itself. */
   raised: string;
   toText(value: any): string;
-  call(args: any): any;
+  look(): boolean;
+  put(): void;
+  load(name: any): any;
+  /** setTimeout, setInterval, setWatch, the two that clear timers, clearWatch: there only for code that has these words. */
+  timers?: any[];
 }
 
 let room: Room | undefined;
@@ -138,7 +141,7 @@ export function openSandbox(): Sandbox {
     }
   }
 
-  function furnish(): Room {
+  function furnish(isTimed: boolean): Room {
     /** When the guards began to count, in seconds; 0 after every pause. */
     let since = 0;
     let looks = 0;
@@ -223,19 +226,12 @@ export function openSandbox(): Sandbox {
         return storage.write(name, data, offset, size);
       }
 
-      function refuse(): void {
-        raise("that would move or erase the agent's own program: only at the console");
-      }
-
       return {
         read: function (path: any, offset: any, length: any) {
           return storage.read(named(path, false), offset, length);
         },
         readJSON: function (path: any, quiet: any) {
           return storage.readJSON(named(path, false), quiet);
-        },
-        readArrayBuffer: function (path: any) {
-          return storage.readArrayBuffer(named(path, false));
         },
         write: write,
         writeJSON: function (path: any, data: any) {
@@ -256,16 +252,13 @@ export function openSandbox(): Sandbox {
             return !checkFile(name, false).problem;
           });
         },
-        getFree: function () {
-          return storage.getFree();
-        },
-        getStats: function () {
-          return storage.getStats();
-        },
-        eraseAll: refuse,
-        compact: refuse,
+        getFree: storage.getFree,
+        getStats: storage.getStats,
       };
     }
+
+    const here: Room = { printed: 0, mine: [], raised: "", toText: toText, look: look, put: put, load: load };
+    if (!isTimed) return here;
 
     // setTimeout and its like, with a list of what they started.
     function starter(kind: string, start: any): any {
@@ -299,31 +292,8 @@ export function openSandbox(): Sandbox {
       };
     }
 
-    const log = { log: put, error: put, warn: put, info: put, debug: put };
-    const again = starter("timer ", setInterval);
-    const later = starter("timer ", setTimeout);
-    const watch = starter("watch ", setWatch);
     const clear = stopper("timer ");
-    const unwatch = stopper("watch ");
-    const here: Room = {
-      code: "",
-      printed: 0,
-      mine: [],
-      raised: "",
-      toText: toText,
-      call: function (args) {
-        return new (Function as any)(
-          "$", "$n", "$code", "args", "require", "print", "console", "setTimeout", "setInterval", "setWatch",
-          "clearTimeout", "clearInterval", "clearWatch", "return eval($code())"
-        )(look, 0, take, args, load, put, log, later, again, watch, clear, clear, unwatch);
-      },
-    };
-    // What a timer keeps is not to keep the text of the code.
-    function take(): string {
-      const code = here.code;
-      here.code = "";
-      return code;
-    }
+    here.timers = [starter("timer ", setTimeout), starter("timer ", setInterval), starter("watch ", setWatch), clear, clear, stopper("watch ")];
     return here;
   }
 
@@ -332,7 +302,9 @@ export function openSandbox(): Sandbox {
     const limit = setting("toolTimeoutMs");
     const most = setting("toolResultBytes");
     const place = what && journal().begin(what);
-    const here = room || (room = furnish());
+    const isTimed = /setT|setI|setW|clear/.test(code);
+    if (!room || (isTimed && !room.timers)) room = furnish(isTimed);
+    const here = room;
     let settle: ((ran: Ran) => void) | undefined;
     let timer: any;
 
@@ -393,13 +365,18 @@ export function openSandbox(): Sandbox {
         timer = undefined;
         end("interrupted: out of memory or stack (functions may be about 15 deep in each other), or Ctrl-C");
       }, 1);
-      here.code = code;
+      // What a timer keeps is not to keep the text of the code.
+      const text = [code];
       code = "";
       here.ran = ran;
       here.printed = 0;
       here.mine = [];
       try {
-        value = here.call(args);
+        const put = here.put;
+        value = new (Function as any)(
+          "$", "$n", "$code", "args", "require", "print", "console", "setTimeout", "setInterval", "setWatch",
+          "clearTimeout", "clearInterval", "clearWatch", "return eval($code.pop())"
+        ).apply(undefined, [here.look, 0, text, args, here.load, put, { log: put, error: put, warn: put, info: put, debug: put }].concat(here.timers || []));
       } catch (e) {
         return end(describe(e));
       }

@@ -15,13 +15,15 @@ export interface Post {
   totalMs: number;
   idleMs: number;
   onHead(status: number, headers: Record<string, string>): void;
-  /** Bytes of the body. Called deep in the stack, from within itself even: they should only be kept. */
+  /** Bytes of the body, to be kept. What is to be done with them, `onReady` does: they are not in memory twice by then. */
   onData(piece: string): void;
-  /** Called from the idle loop after `onData`, and before `onDone`. */
   onReady(): void;
   /** Called exactly once, unless aborted. `failure` says what went wrong below HTTP: "" where the answer ended. */
   onDone(failure: string): void;
 }
+
+/** Bytes that wait for the idle loop at the most: two reads of the socket. */
+const PENDING_BYTES = 1072;
 
 // Sends a request and returns what ends it: the socket is closed, timers are cleared and no callback comes any more.
 // Never throws: what goes wrong reaches `onDone`.
@@ -31,7 +33,8 @@ export function post(o: Post): () => void {
   let over = false;
   let request: any;
   let timer: any;
-  /** Timer after which `onReady` is called. */
+  /** What came and was not handed on yet, and the timer that does it. */
+  let pending = "";
   let waiting: any;
 
   // Ends the request: what failed, or "" where the answer is over; undefined for an abort.
@@ -72,7 +75,10 @@ export function post(o: Post): () => void {
     if (waiting) clearTimeout(waiting);
     waiting = undefined;
     heard = getTime();
-    if (!over) o.onReady();
+    if (over) return;
+    o.onData(pending);
+    pending = "";
+    o.onReady();
   }
 
   try {
@@ -87,9 +93,10 @@ export function post(o: Post): () => void {
       delete response.headers;
       response.on("data", function (piece: string) {
         // The board calls this from within itself once more for every chunk in what it read: the stack is short here.
-        if (over) return;
+        // The board calls this from within itself once more for every chunk in what it read: the stack is short here.
         if (!waiting) waiting = setTimeout(ready, 1);
-        o.onData(piece);
+        pending += piece;
+        if (pending.length > PENDING_BYTES) ready();
       });
       response.on("close", function () {
         ready();
