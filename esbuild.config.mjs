@@ -35,6 +35,16 @@ const INTERNAL_PROPERTIES =
   "last lastCallId later learn lost node onData onDone onHead page parent past plans problem prompt readArguments " +
   "rollback show shown sizes thought times toolBytes tools totalMs turn unread used wait withTools wrap";
 
+/**
+ * Files of `firmware/` whose functions are made where they are used and cost nothing at rest (esbuild.tools.mjs). To make
+ * one, the interpreter reads over those before it: the ones that are used most stand first. What is called for every event
+ * of a stream is none.
+ */
+const ROOMS = (
+  "caller wrap agents provider/openai request reply sse transport loop channel/serial provider/index provider/anthropic " +
+  "session repair failure files numbers pins saved-tools saved observers subagent fetch message-log guard"
+).split(" ");
+
 /** @typedef {import("./esbuild.check.mjs").Problem} Problem */
 /** @typedef {{ room: string, bytes: number }} RoomSize */
 
@@ -59,7 +69,7 @@ export async function buildBundle(options = {}) {
       write: false,
       bundle: true,
       minify: true,
-      mangleProps: new RegExp(`^(${INTERNAL_PROPERTIES.split(" ").join("|")})$`),
+      mangleProps: new RegExp(`^(${INTERNAL_PROPERTIES.split(" ").join("|")})$|\\$$`),
       // No function around it: `require` gives the file a scope already, and each function costs three variables more
       // in a scope within a scope.
       format: "cjs",
@@ -90,7 +100,7 @@ export async function buildBundle(options = {}) {
         "dynamic-import": false,
         "import-meta": false,
       },
-      plugins: [toolsPlugin({ toolsDir })],
+      plugins: [toolsPlugin({ toolsDir, rooms: ROOMS.map((name) => path.join(ROOT, `firmware/${name}.ts`)) })],
     });
   } catch (error) {
     if (!error.errors) throw error;

@@ -4,6 +4,9 @@
  *
  * - The module `tools:all` is made of every file of `tools/`: one function with one branch a tool, which holds the
  *   file's code as it is. A tool at rest costs no live function; it is made anew from flash at each load.
+ * - The module `rooms:all` is made in the same way of the files that are named as rooms: what they export is made anew
+ *   wherever it is used, `askRoom(3).run(…)` in the place of `run(…)`, and is gone when nobody holds it any more. A function
+ *   at rest costs 7 variables; a room costs none. Such a file remembers nothing.
  * - String literals become byte strings: a character beyond ASCII becomes its UTF-8 bytes as `\xNN`, because strings
  *   hold bytes on the board. A byte that was written as `\xNN` stays that byte.
  *
@@ -266,10 +269,11 @@ export function wireSchema(/** @type {any} */ schema) {
  * line each) for what is wrong with the files.
  * @param {string} toolsDir
  * @param {string} [root] what paths in messages are relative to
+ * @param {Map<string, Room>} [rooms] files that are rooms
  * @returns {Promise<{ code: string, map: import("magic-string").SourceMap, files: string[] }>} TypeScript text, and
  *   its map to the tools' files
  */
-export async function generateTools(toolsDir, root = process.cwd()) {
+export async function generateTools(toolsDir, root = process.cwd(), rooms = new Map()) {
   const files = fs
     .readdirSync(toolsDir)
     .filter(isToolFile)
@@ -304,7 +308,12 @@ export async function generateTools(toolsDir, root = process.cwd()) {
   const bundle = new Bundle({ separator: "\n" });
   tools.forEach((tool, i) => {
     const magic = new MagicString(tool.text, { filename: path.basename(tool.file) });
-    hoistImports(tool, i, magic, locals, heads);
+    if (askRooms(rooms, tool.file, root, tool.sourceFile, magic)) {
+      const head = 'import { askRoom } from "rooms:all";';
+      if (!heads.includes(head)) heads.push(head);
+    }
+    const imports = tool.imports.filter((declaration) => !roomOf(rooms, tool.file, declaration));
+    hoistImports({ ...tool, imports }, i, magic, locals, heads);
     replaceValues(tool, values[i], magic);
     if (needsEncoding(tool.text)) encodeRest(tool, magic);
     stripExports(tool, magic);
@@ -321,7 +330,7 @@ export async function generateTools(toolsDir, root = process.cwd()) {
 }
 
 /** Takes the imports out of the file and into `heads`, once each; a clash renames the identifier in the file. */
-function hoistImports(tool, number, magic, locals, heads) {
+function hoistImports(tool, number, magic, locals, heads, resolve = (from) => from) {
   const renames = new Map();
   const claim = (local, meaning) => {
     if (locals.get(local) === meaning) return { name: local, known: true };
@@ -334,7 +343,7 @@ function hoistImports(tool, number, magic, locals, heads) {
   };
   for (const declaration of tool.imports) {
     magic.remove(declaration.getFullStart(), declaration.end);
-    const from = declaration.moduleSpecifier.text;
+    const from = resolve(declaration.moduleSpecifier.text);
     const clause = declaration.importClause;
     if (!clause) {
       const head = `import ${JSON.stringify(from)};`;
@@ -418,6 +427,124 @@ function stripExports(tool, magic) {
   if (sourceFile.statements.at(-1) !== exported) magic.move(exported.getStart(), exported.end, sourceFile.text.length);
 }
 
+// ---- rooms
+
+/**
+ * What is made of rooms.
+ * @typedef {{ file: string, exports: string[], index: number }} Room
+ */
+
+/**
+ * Reads what rooms export. Throws where a file would remember something, or does something when it is loaded.
+ * @param {string[]} files absolute
+ * @returns {Map<string, Room>} by file
+ */
+function readRooms(files, root) {
+  const rooms = new Map();
+  files.forEach((file, index) => {
+    const sourceFile = ts.createSourceFile(file, fs.readFileSync(file, "utf8"), ts.ScriptTarget.Latest, true);
+    const exports = [];
+    for (const statement of sourceFile.statements) {
+      const isConst = ts.isVariableStatement(statement) && (statement.declarationList.flags & ts.NodeFlags.Const) !== 0;
+      const isType = ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement);
+      if (!isConst && !isType && !ts.isFunctionDeclaration(statement) && !ts.isImportDeclaration(statement)) {
+        const { line, character } = sourceFile.getLineAndCharacterOfPosition(statement.getStart());
+        const message = "a room holds functions and constants only: it is made anew wherever it is used";
+        const hint = "take the file out of ROOMS in esbuild.config.mjs";
+        throw new SourceError([{ message, hint, file: shownPath(root, file), line: line + 1, column: character + 1 }]);
+      }
+      const word = ts.canHaveModifiers(statement) && ts.getModifiers(statement)?.some((m) => m.kind === ts.SyntaxKind.ExportKeyword);
+      if (!word || isType) continue;
+      if (isConst) exports.push(...statement.declarationList.declarations.map((d) => d.name.text));
+      else exports.push(statement.name.text);
+    }
+    rooms.set(file, { file, exports, index });
+  });
+  return rooms;
+}
+
+/** The room that an import leads to, if any. */
+function roomOf(rooms, file, declaration) {
+  const target = path.resolve(path.dirname(file), declaration.moduleSpecifier.text);
+  return rooms.get(`${target}.ts`) ?? rooms.get(path.join(target, "index.ts"));
+}
+
+/** A name that no property of the board's has, so that it can be shortened. */
+const roomKey = (/** @type {string} */ name) => `${name}$`;
+
+/**
+ * Takes imports of rooms out of a file and asks the room at each use instead.
+ * @returns {boolean} whether the file uses a room
+ */
+function askRooms(rooms, file, root, sourceFile, magic) {
+  const uses = new Map();
+  for (const declaration of sourceFile.statements.filter(ts.isImportDeclaration)) {
+    const room = roomOf(rooms, file, declaration);
+    const clause = declaration.importClause;
+    if (!room || !clause || clause.isTypeOnly) continue;
+    for (const e of clause.namedBindings?.elements ?? []) {
+      if (!e.isTypeOnly) uses.set(e.name.text, `askRoom(${room.index}).${roomKey((e.propertyName ?? e.name).text)}`);
+    }
+    magic.remove(declaration.getStart(), declaration.end);
+  }
+  if (!uses.size) return false;
+  const visit = (node) => {
+    if (ts.isImportDeclaration(node) || ts.isTypeNode(node) || ts.isInterfaceDeclaration(node)) return;
+    if (ts.isIdentifier(node) && uses.has(node.text)) {
+      const { parent } = node;
+      const isKey =
+        (ts.isPropertyAccessExpression(parent) && parent.name === node) ||
+        ((ts.isPropertyAssignment(parent) || ts.isMethodDeclaration(parent) || ts.isPropertySignature(parent)) &&
+          parent.name === node);
+      const declares =
+        (ts.isParameter(parent) || ts.isVariableDeclaration(parent) || ts.isFunctionDeclaration(parent)) && parent.name === node;
+      if (declares) {
+        const { line, character } = sourceFile.getLineAndCharacterOfPosition(node.getStart());
+        const message = `${node.text} is also what the file imports from a room`;
+        throw new SourceError([
+          { message, hint: "choose another name", file: shownPath(root, file), line: line + 1, column: character + 1 },
+        ]);
+      }
+      if (ts.isShorthandPropertyAssignment(parent)) magic.appendLeft(node.end, `: ${uses.get(node.text)}`);
+      else if (!isKey) magic.overwrite(node.getStart(), node.end, uses.get(node.text));
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(sourceFile);
+  return true;
+}
+
+/** Makes the module `rooms:all`. */
+function generateRooms(rooms, root) {
+  const locals = new Map([["askRoom", "own"], ["index", "own"]]);
+  const heads = [];
+  const bundle = new Bundle({ separator: "\n" });
+  for (const { file, exports, index } of rooms.values()) {
+    const text = fs.readFileSync(file, "utf8");
+    const sourceFile = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+    const problems = checkTypeScript(sourceFile, shownPath(root, file));
+    if (problems.length) throw new SourceError(problems);
+    const magic = new MagicString(text, { filename: file });
+    askRooms(rooms, file, root, sourceFile, magic);
+    const imports = sourceFile.statements.filter((s) => ts.isImportDeclaration(s) && !roomOf(rooms, file, s));
+    hoistImports({ imports, sourceFile }, index, magic, locals, heads, (from) =>
+      from.startsWith(".") ? path.resolve(path.dirname(file), from) : from,
+    );
+    if (needsEncoding(text)) encodeLiterals(magic, sourceFile);
+    for (const statement of sourceFile.statements) {
+      const modifiers = ts.canHaveModifiers(statement) ? ts.getModifiers(statement) : undefined;
+      const word = modifiers?.find((m) => m.kind === ts.SyntaxKind.ExportKeyword);
+      if (word) magic.remove(word.getStart(), word.end);
+    }
+    magic.prepend(`if (index === ${index}) {\n`);
+    magic.append(`\nreturn { ${exports.map((name) => `${roomKey(name)}: ${name}`).join(", ")} };\n}`);
+    bundle.addSource({ filename: file, content: magic });
+  }
+  bundle.prepend(`${heads.join("\n")}\nexport function askRoom(index: number): any {\n`);
+  bundle.append("\n}\n");
+  return { code: bundle.toString(), map: bundle.generateMap({ includeContent: true, hires: true }), files: [...rooms.keys()] };
+}
+
 // ---- plugins
 
 const dataUrl = (map) => `\n//# sourceMappingURL=${map.toUrl()}`;
@@ -426,6 +553,7 @@ const isBoardSource = (file) =>
 
 /** The name of the generated module: a path that could stand in the folder, so that its imports are relative to it. */
 const GENERATED = "(all tools)";
+const ALL_ROOMS = "(all rooms)";
 
 /**
  * The place in a tool's own file of a place in the generated module, which esbuild's messages name.
@@ -444,10 +572,10 @@ export async function toolPlace(place, toolsDir, root) {
 
 /**
  * For esbuild. An error of a source carries its `hint` as `detail`.
- * @param {{ toolsDir: string }} options
+ * @param {{ toolsDir: string, rooms?: string[] }} options `rooms`: files, absolute
  * @returns {esbuild.Plugin}
  */
-export function toolsPlugin({ toolsDir }) {
+export function toolsPlugin({ toolsDir, rooms: roomFiles = [] }) {
   return {
     name: "tools",
     setup(build) {
@@ -458,10 +586,21 @@ export function toolsPlugin({ toolsDir }) {
           detail: { hint },
           location: { file, line, column: column - 1 },
         }));
+      const rooms = readRooms(roomFiles, root);
       build.onResolve({ filter: /^tools:all$/ }, () => ({ path: path.join(toolsDir, GENERATED) }));
+      build.onResolve({ filter: /^rooms:all$/ }, () => ({ path: path.join(root, ALL_ROOMS) }));
+      build.onLoad({ filter: /\(all rooms\)$/ }, () => {
+        try {
+          const { code, map, files } = generateRooms(rooms, root);
+          return { contents: code + dataUrl(map), loader: "ts", resolveDir: root, watchFiles: files };
+        } catch (error) {
+          if (!(error instanceof SourceError)) throw error;
+          return { errors: messages(error.problems) };
+        }
+      });
       build.onLoad({ filter: /\(all tools\)$/ }, async () => {
         try {
-          const { code, map, files } = await generateTools(toolsDir, root);
+          const { code, map, files } = await generateTools(toolsDir, root, rooms);
           return { contents: code + dataUrl(map), loader: "ts", resolveDir: toolsDir, watchFiles: files };
         } catch (error) {
           if (error.errors) return { errors: error.errors };
@@ -475,6 +614,18 @@ export function toolsPlugin({ toolsDir }) {
         const sourceFile = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
         const problems = checkTypeScript(sourceFile, shownPath(root, file));
         if (problems.length) return { errors: messages(problems) };
+        try {
+          const magic = new MagicString(text, { filename: path.basename(file) });
+          if (askRooms(rooms, file, root, sourceFile, magic)) {
+            if (needsEncoding(text)) encodeLiterals(magic, sourceFile);
+            magic.prepend('import { askRoom } from "rooms:all";');
+            const map = magic.generateMap({ source: path.basename(file), includeContent: true, hires: true });
+            return { contents: magic.toString() + dataUrl(map), loader: "ts" };
+          }
+        } catch (error) {
+          if (!(error instanceof SourceError)) throw error;
+          return { errors: messages(error.problems) };
+        }
         const { code, map } = encodeSource(file, text);
         return { contents: map ? code + dataUrl(map) : code, loader: file.endsWith("ts") ? "ts" : "js" };
       });
