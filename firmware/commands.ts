@@ -14,7 +14,10 @@ import type { RunResult, Session } from "./types";
 const session: Session = {
   tools: { count: 0 },
   lastCallId: 0,
-  wrap: wrapMain,
+  // Not the function itself: all that it is made with would stay.
+  wrap: function (tool) {
+    return wrapMain(tool);
+  },
   // A listener that throws is reported and changes nothing: the interpreter calls those later, from its own queue.
   emit: function (event) {
     if (session.show) session.show(event);

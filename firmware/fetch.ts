@@ -104,12 +104,9 @@ export function createPicker(
     if (value !== null && value !== undefined && typeof value !== "object" && take(key, value)) state = 1;
   }
 
-  // One character of what stands between texts.
+  // One character of what stands between texts, but for colons.
   function mark(c: string): void {
-    if (c <= " " || c === ":") {
-      isKey = isKey && c !== ":";
-      return;
-    }
+    if (c <= " ") return;
     const opens = c === "{" || c === "[";
     const closes = c === "}" || c === "]";
     if (!open && !opens) state = 2;
@@ -138,7 +135,11 @@ export function createPicker(
       const quote = piece.indexOf('"', at);
       const stop = quote < 0 ? piece.length : quote;
       if (!inString) {
-        while (at < stop && !state) mark(piece.charAt(at++));
+        while (at < stop && !state) {
+          const c = piece.charAt(at++);
+          if (c === ":") isKey = false;
+          else if (!skipped || c !== ",") mark(c);
+        }
         if (quote < 0 || state) return state;
         if (!open) state = 2;
         inString = true;

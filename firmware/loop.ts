@@ -1,33 +1,12 @@
-import { createCaller } from "./caller";
 import { setting } from "./config";
-import { ANSWER, CALLS, ECHO_CALLS, editHistory, RESULT, USER } from "./history";
-import { openProvider } from "./provider";
-import { find, load } from "./registry";
+import { USER } from "./history";
 import { exchange } from "./request";
-import { cutUtf8, fromJson, limitText, readWhole, toJson, wireText } from "./text";
-import type { AgentEvent, ReplyCall, ReplyCollector, RunResult, Session, StopReason, ToolResult } from "./types";
+import { fromJson } from "./text";
+import { afterReply, edit, remember, type Run } from "./turn";
+import type { AgentEvent, RunResult, Session } from "./types";
 
 /** Milliseconds between looks at whether a step was interrupted. */
 const HEARTBEAT_MS = 500;
-/** Bytes kept of what a call came to, in case it is made again. */
-const OUTCOME_BYTES = 120;
-
-/** One run: what its steps hand to each other. */
-interface Run {
-  /** What each call of this run came to, in short, by a checksum of its name and arguments. */
-  past: Record<string, string>;
-  /** Turns in a row, up to this one, in which no tool was run. */
-  idle: number;
-  /** Goes on with a step from the idle loop. */
-  later(step: () => void): void;
-  /** Ends the run, once. With a message it failed. */
-  end(stopReason: StopReason, text: string, message?: string, data?: any): void;
-  /** Asks the model again. */
-  turn(): void;
-  /** A tool is to give its result. */
-  wait: boolean;
-}
-
 // Runs one prompt to its end: model → tool calls → tool results → model … until a reply has no call, the cap on
 // iterations is reached (one last call goes without tools), the server fails, or somebody aborts. Never rejects.
 // `session.abort` is set while it runs.
@@ -117,134 +96,4 @@ export function run(session: Session, prompt: string): Promise<RunResult> {
   if (remember(session, USER, prompt)) own.later(own.turn);
   else own.end("transportError", "", "the prompt does not fit into the history: raise historyBytes");
   return promise;
-}
-
-function edit(session: Session) {
-  return editHistory(session.history!, setting("messageTrim"), openProvider());
-}
-
-// Appends a message to the history; false where it does not fit.
-function remember(session: Session, kind: number, text: string, calls?: ReplyCall[], isError?: boolean, echo?: string): boolean {
-  return edit(session).append(openProvider().compose(kind, text, calls, isError, echo), kind);
-}
-
-// Goes on with a reply, or with what failed: runs its calls, one after the other, or ends the run with its text. What it
-// needs exists until the model is asked again.
-function afterReply(session: Session, own: Run, reply: ReplyCollector | undefined, bare: boolean, failure?: string): void {
-  /** Bytes of the history that one message may fill at the most, so that others fit beside it. */
-  const share = session.history!.bytes.length >> 2;
-  /** What a tool ended the run with; the other calls of its turn are not made. */
-  let last: ToolResult | undefined;
-
-  // Text cut until it fits as JSON: text that is all escapes grows when it is written.
-  function fit(text: string): string {
-    while (text.length > 64 && wireText(text).length > share) text = limitText(text, text.length >> 1);
-    return text;
-  }
-
-  function finish(): void {
-    const text = limitText(reply!.text, share);
-    if (reply!.stop === "length")
-      session.emit({ type: "error", message: "the answer was cut at maxTokens (" + setting("maxTokens") + " tokens)" });
-    if (!text.trim()) return own.end("done", "", "the model's answer is empty: ask again, or check the model (" + setting("model") + ")");
-    remember(session, ANSWER, fit(text));
-    own.end(bare ? "maxIterations" : "done", text);
-  }
-
-  // Makes what goes back on the wire valid, whatever the model wrote; a call with a problem is answered, not run.
-  function takeCalls(calls: ReplyCall[], wasCut: boolean): void {
-    const caller = createCaller(session);
-    let bytes = 0;
-    calls[0].first = calls[calls.length - 1].last = true;
-    for (const call of calls) {
-      for (const other of calls) if (other !== call && other.id === call.id) call.id = "";
-      if (!call.id) call.id = "call_" + ++session.lastCallId;
-      let args = "{}";
-      if (!call.problem)
-        try {
-          // What the output limit cut off may lack whole arguments: it is not repaired.
-          args = toJson(caller.readArguments(call, !wasCut));
-          // The board writes "..." for what its stack is too short for.
-          if (!readWhole(args)) throw new Error("the arguments are nested too deeply");
-        } catch (e) {
-          args = "{}";
-          call.problem = wasCut
-            ? "not run: the call was cut off by the output limit (maxTokens). Write less, or do it in smaller pieces"
-            : "not run: " + (e as Error).message;
-        }
-      // What goes back with a call counts as a part of it; a call that does not fit goes without.
-      const echo = call.echo ? call.echo.length : 0;
-      if (bytes + args.length + echo > share) {
-        delete call.echo;
-        call.problem =
-          args.length > share
-            ? "not run: its arguments have " + args.length + " bytes, more than a quarter of historyBytes (" + share + "). Do it in smaller pieces"
-            : "not run: too much in one turn. Call it again on its own";
-        args = "{}";
-      }
-      bytes += args.length + echo;
-      call.arguments = args;
-      delete call.index;
-      // Servers refuse a history with a name that no tool could have.
-      call.name = cutUtf8(call.name.replace(/[^a-zA-Z0-9_\-]/g, "_"), 63) || "unnamed";
-    }
-    if (!remember(session, reply!.echo ? ECHO_CALLS : CALLS, cutUtf8(reply!.text, share >> 2), calls, false, reply!.echo))
-      return own.end("transportError", "", "the model's tool calls do not fit into the history: raise historyBytes");
-    reply = undefined;
-    const runnable: any[] = [];
-    for (const call of calls) if (!call.problem) runnable.push({ id: call.id, name: call.name, arguments: call.arguments });
-    if (runnable.length) session.emit({ type: "toolRequest", calls: runnable });
-    own.idle++;
-    nextCall(calls);
-  }
-
-  function answer(call: ReplyCall, calls: ReplyCall[], result: ToolResult): void {
-    const content = fit(result.content);
-    const event: AgentEvent = { type: "toolEnd", name: call.name, callId: call.id, isError: result.isError, content: content };
-    if (result.ends) {
-      event.ends = result.ends;
-      last = { isError: false, content: content, ends: result.ends, data: result.data };
-    }
-    session.emit(event);
-    if (!remember(session, RESULT, content, [call], result.isError))
-      return own.end("transportError", "", "the tool results do not fit into the history: raise historyBytes");
-    own.later(function () {
-      nextCall(calls);
-    });
-  }
-
-  // Runs the first of `calls` and goes on with the others.
-  function nextCall(calls: ReplyCall[]): void {
-    const call = calls.shift();
-    if (!call && !last) return own.later(own.turn);
-    if (!call) {
-      remember(session, ANSWER, last!.content);
-      session.emit({ type: "textDelta", text: last!.content });
-      return own.end(last!.ends!, last!.content, undefined, last!.data);
-    }
-    if (last) return answer(call, calls, { isError: true, content: "not run: the run is over" });
-    if (call.problem) return answer(call, calls, { isError: true, content: call.problem });
-    const key = String(E.CRC32(call.name + call.arguments));
-    const before = own.past[key];
-    if (before)
-      return answer(call, calls, { isError: before.startsWith("it failed"), content: "already done in this run, not repeated: " + before });
-    const node = find(session.tools, call.name);
-    const repeatable = node && load(node).repeatable;
-    own.idle = 0;
-    session.emit({ type: "toolStart", name: call.name, callId: call.id, arguments: call.arguments });
-    own.wait = true;
-    createCaller(session).call(call, function (result) {
-      // What failed may be tried once more.
-      if (!repeatable)
-        own.past[key] =
-          result.isError && own.past[key] === undefined ? "" : (result.isError ? "it failed: " : "") + limitText(result.content, OUTCOME_BYTES);
-      own.later(function () {
-        answer(call, calls, result);
-      });
-    });
-  }
-
-  if (failure || !reply) own.end("transportError", reply ? limitText(reply.text, share) : "", failure || "no reply");
-  else if (reply.calls.length && !bare) takeCalls(reply.calls, reply.stop === "length");
-  else finish();
 }

@@ -1,69 +1,15 @@
+import { createBody, type Body } from "./body";
 import { setting } from "./config";
 import { failureWords, type Failure } from "./failure";
-import { readHistory } from "./history";
-import { find, load } from "./registry";
+import { find } from "./registry";
 import { createReply } from "./reply";
 import { openProvider } from "./provider";
 import { createSseParser, type SseParser } from "./sse";
-import { fillTemplate } from "./text";
 import { post } from "./transport";
 import type { Provider, ReplyCollector, Session } from "./types";
 
 /** Variables that a request takes at the most, with its reply and a tool. */
 const REQUEST_VARIABLES = 600;
-/** Bytes of the history in one piece of a request: a piece is copied, and the socket takes about this much at once. */
-const PIECE_BYTES = 512;
-
-// The body of a request, in pieces: head, slices of the history, each tool from flash, tail. It exists while it is sent.
-function createBody(session: Session, provider: Provider, withTools: boolean) {
-  const history = session.history!;
-  const frame = provider.frame({
-    apiKey: setting("apiKey"),
-    model: setting("model"),
-    systemPrompt: fillTemplate(setting("systemPrompt"), session.prompt || ""),
-    maxTokens: setting("maxTokens"),
-    tokensField: setting("tokensField"),
-    temperature: setting("temperature"),
-    topP: setting("topP"),
-    withTools: withTools,
-  });
-  // Each message in the history has a comma before it; where none stands before the first, it is not sent.
-  let sent = frame.head.endsWith("[") ? 1 : 0;
-  let node = withTools ? session.tools.first : undefined;
-  if (withTools && session.toolBytes === undefined) {
-    session.toolBytes = 0;
-    for (let one = node; one; one = one.next) session.toolBytes += provider.tool(load(one), one === node).length;
-  }
-  let over = false;
-  return {
-    path: frame.path,
-    headers: frame.headers,
-    length: frame.head.length + history.used - sent + frame.between.length + (withTools ? session.toolBytes! : 0) + frame.tail.length,
-    // The next piece; undefined after the last.
-    next: function (): string | undefined {
-      let piece = frame.head;
-      frame.head = "";
-      if (piece) return piece;
-      const size = Math.min(PIECE_BYTES, history.used - sent);
-      if (size > 0) {
-        sent += size;
-        return readHistory(history, sent - size, size);
-      }
-      piece = frame.between;
-      frame.between = "";
-      if (piece) return piece;
-      if (node) {
-        const tool = load(node);
-        const first = node === session.tools.first;
-        node = node.next;
-        return provider.tool(tool, first);
-      }
-      if (over) return undefined;
-      over = true;
-      return frame.tail;
-    },
-  };
-}
 
 // Sends the conversation and reads the reply; fails over to another attempt while `retries` and `retryBudgetMs` last
 // and nothing was shown yet. Calls `done` once with the reply or with what failed. Returns what stops it without `done`.
@@ -215,13 +161,15 @@ export function exchange(
       setting("maxToolArgLen"),
       Math.min(share, setting("reasoningBytes"))
     );
-    const provider = openProvider();
-    // The rest of it is needed for the body only.
+    // Of these only what reads is needed once the request is sent.
+    let provider: Provider | undefined = openProvider();
     read = provider.read;
-    const content = createBody(session, provider, withTools && session.tools.count > 0);
+    let content: Body | undefined = createBody(session, provider, withTools && session.tools.count > 0);
     content.headers["Content-Type"] = "application/json";
     content.headers.Accept = "text/event-stream";
     content.headers["Accept-Encoding"] = "identity";
+    // Our gateway then leaves out what is not read here. It takes this for the longest line.
+    content.headers["X-Agent-Slim"] = String(limit);
     stop = post({
       url: setting("baseUrl").replace(/\/+$/, "") + content.path,
       headers: content.headers,
@@ -245,6 +193,7 @@ export function exchange(
       onReady: onReady,
       onDone: onDone,
     });
+    provider = content = undefined;
   }
 
   attempt();

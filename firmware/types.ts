@@ -279,6 +279,24 @@ export interface RequestFrame {
   tail: string;
 }
 
+/** Where in its text a reply is. An enum, since its members stand as numbers in the bundle. */
+export enum Mode {
+  /** Nothing but white space and thinking came so far. */
+  Before,
+  /** In the answer. */
+  Plain,
+  /** Between think tags. */
+  Thinking,
+  /** What is held may be a call written as text. */
+  MaybeCall,
+}
+
+/** Text that is not shown yet, since it may be the start of a tag or of a call, or half of a surrogate pair. */
+export interface Held {
+  text: string;
+  mode: number;
+}
+
 /** Where a reply is collected while it streams in. A provider sets `fresh`, `stop` and `failure`, and calls the rest. */
 export interface ReplyCollector {
   /** Text that came and is not looked at yet: a provider appends to it. */

@@ -1,0 +1,69 @@
+import { setting } from "./config";
+import { readHistory } from "./history";
+import { load } from "./registry";
+import { fillTemplate } from "./text";
+import type { Provider, Session } from "./types";
+
+/** Bytes of the history in one piece of a request: a piece is copied, and the socket takes about this much at once. */
+const PIECE_BYTES = 512;
+
+/** A request as it is sent. */
+export interface Body {
+  /** After the base URL. */
+  path: string;
+  headers: Record<string, string>;
+  /** Bytes of the body in all. */
+  length: number;
+  /** The next piece; undefined after the last. */
+  next(): string | undefined;
+}
+
+// The body of a request, in pieces: head, slices of the history, each tool from flash, tail. It exists while it is sent.
+export function createBody(session: Session, provider: Provider, withTools: boolean): Body {
+  const history = session.history!;
+  const frame = provider.frame({
+    apiKey: setting("apiKey"),
+    model: setting("model"),
+    systemPrompt: fillTemplate(setting("systemPrompt"), session.prompt || ""),
+    maxTokens: setting("maxTokens"),
+    tokensField: setting("tokensField"),
+    temperature: setting("temperature"),
+    topP: setting("topP"),
+    withTools: withTools,
+  });
+  // Each message in the history has a comma before it; where none stands before the first, it is not sent.
+  let sent = frame.head.endsWith("[") ? 1 : 0;
+  let node = withTools ? session.tools.first : undefined;
+  if (withTools && session.toolBytes === undefined) {
+    session.toolBytes = 0;
+    for (let one = node; one; one = one.next) session.toolBytes += provider.tool(load(one), one === node).length;
+  }
+  let over = false;
+  return {
+    path: frame.path,
+    headers: frame.headers,
+    length: frame.head.length + history.used - sent + frame.between.length + (withTools ? session.toolBytes! : 0) + frame.tail.length,
+    next: function (): string | undefined {
+      let piece = frame.head;
+      frame.head = "";
+      if (piece) return piece;
+      const size = Math.min(PIECE_BYTES, history.used - sent);
+      if (size > 0) {
+        sent += size;
+        return readHistory(history, sent - size, size);
+      }
+      piece = frame.between;
+      frame.between = "";
+      if (piece) return piece;
+      if (node) {
+        const tool = load(node);
+        const first = node === session.tools.first;
+        node = node.next;
+        return provider.tool(tool, first);
+      }
+      if (over) return undefined;
+      over = true;
+      return frame.tail;
+    },
+  };
+}

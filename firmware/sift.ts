@@ -1,0 +1,135 @@
+import { decodeEscapes, readWhole } from "./text";
+import { Mode, type AgentEvent, type Held, type ReplyCollector } from "./types";
+
+/** What follows one of these may be a call written as text, and is held back until it is known. */
+const MARKS = "<tool_call>,<function_call>,<|python_tag|>,[TOOL_CALLS]";
+
+// Puts texts together that were cut within a surrogate pair. It exists while that is done.
+export function surrogates(): { wholeLength(text: string): number; joinText(left: string, right: string): string } {
+  // Length of `text` without half of a surrogate pair at its end.
+  function wholeLength(text: string): number {
+    const end = text.length - 3;
+    return end >= 0 && text.charCodeAt(end) === 0xed && (text.charCodeAt(end + 1) & 0xf0) === 0xa0 ? end : text.length;
+  }
+
+  // Three bytes from `at` on as the escape of the half that they are.
+  function unit(bytes: string, at: number): string {
+    return "\\u" + (0xd000 | ((bytes.charCodeAt(at) & 63) << 6) | (bytes.charCodeAt(at + 1) & 63)).toString(16);
+  }
+
+  return {
+    wholeLength: wholeLength,
+    // `left` and `right`, pieces of one text: a surrogate pair that was cut in two becomes one character, and half of one
+    // whose other half is not there becomes U+FFFD.
+    joinText: function (left, right) {
+      const end = wholeLength(left);
+      const low = right.charCodeAt(0) === 0xed && right.charCodeAt(1) >= 0xb0;
+      if (!right || (end === left.length && !low)) return left + right;
+      const rest = low ? right.substr(3) : right;
+      if (end === left.length || !low) return left.substr(0, end) + "\xef\xbf\xbd" + rest;
+      return left.substr(0, end) + decodeEscapes(unit(left, end + 1) + unit(right, 1)) + rest;
+    },
+  };
+}
+
+// Takes what is fresh and shows what can be shown of it and of what is held; with `last`, all of it, and calls written as
+// text become calls. Splits it into thinking, text to show, and what must wait for more.
+export function sift(
+  reply: ReplyCollector,
+  held: Held,
+  last: boolean,
+  emit: (event: AgentEvent) => void,
+  hasTool: (name: string) => boolean,
+  keepBytes: number,
+  maxArgs: number
+): void {
+  // Takes `size` bytes of what is held and shows them: as the answer, or as thinking.
+  function show(size: number): void {
+    const text = held.text.substr(0, size);
+    held.text = held.text.substr(size);
+    if (!text) return;
+    if (held.mode === Mode.Thinking) return emit({ type: "reasoningDelta", text: text });
+    reply.shown = true;
+    if (reply.text.length <= keepBytes) reply.text += text;
+    emit({ type: "textDelta", text: text });
+  }
+
+  // Where `tag` stands in what is held, or -1. The board's indexOf also finds the part of it that the text ends with.
+  function find(tag: string): number {
+    const at = held.text.indexOf(tag);
+    return at >= 0 && held.text.substr(at, tag.length) === tag ? at : -1;
+  }
+
+  // How much of the end of what is held may be the start of one of `tags`.
+  function partial(tags: string): number {
+    let size = 0;
+    for (const tag of tags.split(",")) {
+      const at = held.text.lastIndexOf(tag.charAt(0));
+      if (at >= 0 && tag.startsWith(held.text.substr(at))) size = Math.max(size, held.text.length - at);
+    }
+    return size;
+  }
+
+  // Takes the calls out of held text; false where it is not made of calls of registered tools.
+  function takeCalls(): boolean {
+    let text = held.text;
+    for (const mark of (MARKS + ",</tool_call>,</function_call>,```json,```").split(",")) text = text.split(mark).join("\x01");
+    let list: any[] = [];
+    for (const part of text.split("\x01")) if (part.trim()) list = list.concat(readWhole(part));
+    for (const one of list) if (!one || typeof one.name !== "string" || !hasTool(one.name)) return false;
+    for (const one of list) reply.call(undefined, "", one.name, one.arguments || one.parameters || {});
+    return list.length > 0;
+  }
+
+  const join = surrogates();
+  held.text = join.joinText(held.text, reply.fresh);
+  reply.fresh = "";
+  // Half of a surrogate pair waits for the other one.
+  const size = join.wholeLength(held.text);
+  const half = held.text.substr(size);
+  if (half) held.text = held.text.substr(0, size) + (last ? "\xef\xbf\xbd" : "");
+  while (held.text) {
+    if (held.mode === Mode.Thinking) {
+      const end = find("</think>");
+      show(end < 0 ? held.text.length - (last ? 0 : partial("</think>")) : end);
+      if (end < 0) break;
+      held.text = held.text.substr(8);
+      held.mode = Mode.Before;
+    }
+    if (held.mode === Mode.Before) {
+      const start = held.text.trim();
+      held.text = start && held.text.substr(held.text.indexOf(start.charAt(0)));
+      if (!last && ("<think>".startsWith(held.text) || "```".startsWith(held.text))) break;
+      if (held.text.startsWith("<think>")) {
+        held.mode = Mode.Thinking;
+        held.text = held.text.substr(7);
+        continue;
+      }
+      // A whole answer in braces or a fence may be a call in a form that has no mark of its own.
+      if (held.text) held.mode = held.text.charAt(0) === "{" || held.text.startsWith("```") ? Mode.MaybeCall : Mode.Plain;
+    }
+    if (held.mode === Mode.Plain) {
+      let at = held.text.length;
+      let found = false;
+      for (const mark of MARKS.split(",")) {
+        const place = find(mark);
+        if (place >= 0) {
+          found = true;
+          at = Math.min(at, place);
+        }
+      }
+      show(found || last ? at : at - partial(MARKS));
+      if (found) held.mode = Mode.MaybeCall;
+    }
+    // What is longer than any call can be is text.
+    const calls = held.mode === Mode.MaybeCall && held.text.length <= maxArgs + 200;
+    if (held.mode === Mode.MaybeCall && !calls) held.mode = Mode.Plain;
+    else if (!last) break;
+    else if (calls && reply.stop && takeCalls()) held.text = "";
+    if (!calls || last) {
+      held.mode = Mode.Plain;
+      show(held.text.length);
+    }
+  }
+  if (!last) held.text += half;
+}

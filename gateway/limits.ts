@@ -1,0 +1,33 @@
+/** Every limit of the gateway, with its unit and reason. */
+export interface Limits {
+  /** Bytes of a request's body. A board sends up to 40 kB; other clients may send more, but hardly pictures. */
+  bodyBytes: number;
+  /** Milliseconds for a request to arrive whole. A board sends 512 bytes at a time over a weak Wi-Fi. */
+  requestMs: number;
+  /** Milliseconds without a byte from the upstream. A reasoning model may think for a minute before it speaks. */
+  silenceMs: number;
+  /** Milliseconds from asking the upstream to the end of its reply: the longest that a board can be set to wait. */
+  totalMs: number;
+  /** Milliseconds in which a board takes nothing of what is ready for it. Its own tools may keep it busy for some. */
+  stallMs: number;
+  /** Bytes of a reply that is not a stream: it is read whole. */
+  replyBytes: number;
+  /** Characters of one event of an upstream's stream. What a server's own tool has found may come as one. */
+  eventLength: number;
+  /** Milliseconds that replies under way get when the gateway stops. */
+  graceMs: number;
+}
+
+export const LIMITS: Limits = {
+  bodyBytes: 1024 * 1024,
+  requestMs: 60_000,
+  silenceMs: 120_000,
+  totalMs: 900_000,
+  stallMs: 60_000,
+  replyBytes: 4 * 1024 * 1024,
+  eventLength: 1024 * 1024,
+  graceMs: 10_000,
+};
+
+/** The longest silence that Node's fetch itself allows, in milliseconds. */
+export const MOST_SILENCE_MS = 300_000;

@@ -1,0 +1,68 @@
+/** What Prometheus reads at `/metrics`. No label holds what a client can make up: a board's name is its token's. */
+import { collectDefaultMetrics, Counter, Gauge, Registry } from "prom-client";
+
+export interface Metrics {
+  registry: Registry;
+  requests: Counter<"route" | "status">;
+  refusals: Counter<"reason">;
+  outcomes: Counter<"outcome">;
+  boardRequests: Counter<"board">;
+  boardTokens: Counter<"board" | "kind">;
+  receivedBytes: Counter;
+  sentBytes: Counter<"stream">;
+  streams: Gauge;
+}
+
+const PREFIX = "agent_gateway_";
+
+/** @param withProcess also the process's own: memory, CPU, event loop */
+export function createMetrics(withProcess: boolean): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  if (withProcess) collectDefaultMetrics({ register: registry });
+  return {
+    registry,
+    requests: new Counter({
+      name: `${PREFIX}requests_total`,
+      help: "Requests answered, by what was asked for and the status that the board got (0: it had gone)",
+      labelNames: ["route", "status"],
+      registers,
+    }),
+    refusals: new Counter({
+      name: `${PREFIX}refusals_total`,
+      help: "Requests that were not sent upstream, by reason",
+      labelNames: ["reason"],
+      registers,
+    }),
+    outcomes: new Counter({
+      name: `${PREFIX}upstream_outcomes_total`,
+      help: "Requests that were sent upstream, by what became of them",
+      labelNames: ["outcome"],
+      registers,
+    }),
+    boardRequests: new Counter({
+      name: `${PREFIX}board_requests_total`,
+      help: "Requests of each board that counted against its budgets",
+      labelNames: ["board"],
+      registers,
+    }),
+    boardTokens: new Counter({
+      name: `${PREFIX}board_tokens_total`,
+      help: "Tokens of each board, as the provider told or as estimated",
+      labelNames: ["board", "kind"],
+      registers,
+    }),
+    receivedBytes: new Counter({
+      name: `${PREFIX}upstream_received_bytes_total`,
+      help: "Bytes of bodies that came from the upstream, unpacked",
+      registers,
+    }),
+    sentBytes: new Counter({
+      name: `${PREFIX}stream_sent_bytes_total`,
+      help: "Bytes of streams that went to boards",
+      labelNames: ["stream"],
+      registers,
+    }),
+    streams: new Gauge({ name: `${PREFIX}streams`, help: "Streams under way", registers }),
+  };
+}
