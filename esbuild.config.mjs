@@ -41,7 +41,7 @@ const INTERNAL_PROPERTIES =
  * of a stream is none.
  */
 const ROOMS = (
-  "caller wrap agents provider/openai request reply sse transport loop channel/serial provider/index provider/anthropic " +
+  "caller wrap agents turn provider/openai body request reply sift sse transport loop channel/serial provider/index provider/anthropic " +
   "session repair failure files numbers pins saved-tools saved observers subagent fetch message-log guard"
 ).split(" ");
 

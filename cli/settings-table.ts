@@ -26,7 +26,7 @@ export interface Limit {
 /** Reads the limits out of the source of `config.ts`. Throws with the line where one has no usable comment. */
 export function readLimits(source: string): Limit[] {
   const limits: Limit[] = [];
-  const pattern = /((?:^[ \t]*\/\/.*\n)*)^[ \t]*case "(\w+)":\s*return \[([\d_]+), ([\d_]+), ([\d_]+)\];/gm;
+  const pattern = /((?:^[ \t]*\/\/.*\n)*)^[ \t]*case "(\w+)":\s*return \[(-?[\d_]+), (-?[\d_]+), (-?[\d_]+)\];/gm;
   for (const match of source.matchAll(pattern)) {
     const [, comment, key, ...numbers] = match;
     const text = comment.replace(/^[ \t]*\/\/ ?/gm, "").trim().replace(/\s*\n\s*/g, " ");

@@ -60,9 +60,10 @@ export function limitOf(name: string): number[] | undefined {
     // MAX_MODEL_CALLS, model calls of one prompt with all its sub-agents: what a prompt may cost at the most.
     case "maxModelCalls":
       return [40, 1, 200];
-    // TEMPERATURE and TOP_P: how freely the model chooses its words; -1 leaves it to the server. The only ones with decimals.
+    // TEMPERATURE, a number with decimals: how freely the model chooses its words; -1 leaves it to the server.
     case "temperature":
       return [-1, -1, 2];
+    // TOP_P, a number with decimals: the share of likely words that it chooses from; -1 leaves it to the server.
     case "topP":
       return [-1, -1, 1];
     // RETRIES, attempts after the first one, for failures that may pass (no connection, 408, 429, 5xx).
