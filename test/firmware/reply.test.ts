@@ -662,3 +662,76 @@ describe("failures before an answer", () => {
     );
   });
 });
+
+describe("events that differ in their text only", () => {
+  const piece = fc.oneof(
+    { weight: 6, arbitrary: fc.constantFrom(" a", "word", " of", ".", "é", "😀", "日本") },
+    { weight: 2, arbitrary: fc.constantFrom('"', "\\", "\n", "\r\n", '"}', '"}}]}', "<", "[", "<b>", "data: x", "@", "\u0001") },
+    { weight: 1, arbitrary: fc.string({ unit: "grapheme", maxLength: 30 }) },
+  );
+  const event = fc.oneof(
+    { weight: 8, arbitrary: fc.record({ content: piece }) },
+    { weight: 4, arbitrary: fc.record({ reasoning_content: piece }) },
+    { weight: 1, arbitrary: fc.constantFrom({ content: null }, { content: "" }, { role: "assistant" }, {}) },
+    { weight: 1, arbitrary: fc.record({ content: piece, reasoning_content: piece }) },
+  );
+  const shape = fc.record({
+    /** Fields before and behind the choices; a function of the event's number. */
+    varies: fc.boolean(),
+    random: fc.boolean(),
+    lineEnd: fc.constantFrom("\n", "\r\n"),
+    ascii: fc.boolean(),
+    named: fc.boolean(),
+  });
+
+  it("are read as all others, whatever they carry and however they are cut", () => {
+    const escape = (json: string) =>
+      json.replace(/[^\x00-\x7f]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 40 }), shape, fc.array(fc.nat(5000), { maxLength: 20 }), (deltas, how, cuts) => {
+        const bytes = deltas
+          .map((one, i) => {
+            const body: any = { id: how.varies ? `c${i >> 2}` : "c", choices: [{ index: 0, delta: one, finish_reason: null }] };
+            if (how.random) body.obfuscation = "x".repeat((i * 7) % 5);
+            const json = JSON.stringify(body);
+            const name = how.named ? `event: chunk${how.lineEnd}` : "";
+            return `${name}data: ${how.ascii ? escape(json) : toBytes(json)}${how.lineEnd}${how.lineEnd}`;
+          })
+          .concat('data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n')
+          .join("");
+        // A thought and a text of one event, in this order; an empty thought is none.
+        const all = (name: string) => deltas.map((one: any) => one[name] ?? "").join("");
+        const text = all("content");
+        const wanted = { text: text.trimStart(), reasoning: all("reasoning_content") };
+        if (/^\s*(<think>|```|\{)/.test(text)) return;
+        for (const pieces of [[bytes], inPieces(bytes, 536), inPieces(bytes, 1), cutAt(bytes, cuts)]) {
+          const outcome = exchangeWith(firmware, tools, [{ pieces }, OK]);
+          if (!text.trim()) continue;
+          expect({ text: outcome.text, reasoning: outcome.reasoning }).toEqual(wanted);
+          expect(outcome.warnings).toEqual([]);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("are recognised: one in four is parsed at the most, in a stream of the usual kind", () => {
+    let parsed = 0;
+    const firmwareWithCount = bootFirmware();
+    const sse = firmwareWithCount.createSseParser(3072);
+    const provider = firmwareWithCount.createOpenai(false);
+    for (let i = 0; i < 100; i++) {
+      sse.push(`data: {"id":"c","choices":[{"delta":{"content":"word ${i}"}}],"obfuscation":"${"x".repeat(i % 7)}"}\n\n`);
+      const data = sse.next()!;
+      if (sse.isText) expect(data).toBe(`word ${i}`);
+      else {
+        parsed++;
+        const seen: any = { fresh: "", thought() {} };
+        provider.read(data, seen);
+        expect(provider.read(sse.learn(seen.fresh), { ...seen, fresh: "" } as any)).toBeUndefined();
+      }
+      expect(sse.next()).toBeUndefined();
+    }
+    expect(parsed).toBe(1);
+  });
+});
