@@ -185,7 +185,7 @@ describe("a request", () => {
     const piece = new TextEncoder().encode("x".repeat(500));
     const stream = new ReadableStream({
       async pull(controller) {
-        await new Promise((resolve) => setTimeout(resolve, 1));
+        await new Promise((resolve) => setImmediate(resolve));
         controller.enqueue(piece);
         if (++sent === 200) controller.close();
       },

@@ -62,14 +62,14 @@ describe("web_search", () => {
   withServices("asks Tavily, and reads a page with it; long answers cost no memory for good", tavily,
     (url) => ({ searchUrl: url }),
     {
-      turns: Array.from({ length: 5 }, () => turns).flat(),
+      turns: Array.from({ length: 4 }, () => turns).flat(),
       byteStrings: true,
       settings: { historyBytes: 8192, searchKey },
       timeoutMs: 120_000,
     },
     async ({ board, model }) => {
       const usages: number[] = [];
-      for (let i = 0; i < 5; i++) {
+      for (let i = 0; i < 4; i++) {
         const [search, page] = await results(board);
         expect(search![0], search![1]).toBe(false);
         expect(search![1]).toMatch(/^It is 251 m deep\.\n\nLake Constance - Wikipedia\nhttps:\/\/en\.wikipedia\.org\/wiki\/Lake_Constance\nLake/);
@@ -89,8 +89,8 @@ describe("web_search", () => {
       ]);
       expect(JSON.stringify(model.requests.map(({ json }) => json))).not.toContain(searchKey);
       console.log(`web_search: ${usages.join(", ")} variables after each prompt`);
-      // The times of ten calls are remembered, so that there are no more in a minute.
-      if (board.memoryKind !== "other") expect(usages.at(-1)).toBeLessThanOrEqual(usages[2]! + 10);
+      // The history fills, and the times of ten calls are remembered, so that there are no more in a minute.
+      if (board.memoryKind !== "other") expect(usages.at(-1)).toBeLessThanOrEqual(usages[2]! + 15);
     });
 
   const duck = async (request: Request): Promise<Response> => {

