@@ -115,11 +115,12 @@ describe("sub-agents", () => {
   });
 
   const little = {
-    settings: { ...deep, historyBytes: 16384 },
+    settings: deep,
     turns: [toolCall("board_agent", { task: "go" }), text("I cannot.")],
   };
   scenario("are refused where there is no memory for them", little, async ({ board }) => {
-    await board.runLine('var filler = new Uint8Array(process.memory().free * 10 - 16384 - 13000); "ok"');
+    await board.runLine("init_tools()");
+    await board.runLine('var filler=[];while(process.memory().free>1400)filler.push(new Uint8Array(800));"ok"');
     const events = await board.ask("go");
     expect(results(events)).toEqual([["", "board_agent", true, expect.stringMatching(/not enough memory for board_agent/)]]);
     expect(events.at(-1)).toMatchObject({ text: "I cannot." });
