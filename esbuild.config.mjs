@@ -100,7 +100,7 @@ export async function buildBundle(options = {}) {
         "dynamic-import": false,
         "import-meta": false,
       },
-      plugins: [toolsPlugin({ toolsDir, rooms: ROOMS.map((name) => path.join(ROOT, `firmware/${name}.ts`)) })],
+      plugins: [toolsPlugin({ toolsDir, rooms: ROOMS.map((name) => path.join(ROOT, `firmware/${name}.ts`)).filter(fs.existsSync) })],
     });
   } catch (error) {
     if (!error.errors) throw error;

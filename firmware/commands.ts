@@ -4,6 +4,7 @@ import { openSettings, setting } from "./config";
 import { messageLog } from "./message-log";
 import { editRegistry, load } from "./registry";
 import { observe } from "./observers";
+import { openSandbox } from "./sandbox";
 import { savedSession } from "./saved";
 import { savedTools } from "./saved-tools";
 import { ask, clear, open } from "./session";
@@ -86,6 +87,7 @@ function run(name: string, value: any): any {
       if (channel && channel.close) channel.close();
       clear(session, true);
       useChannel(false);
+      openSandbox().stop();
       print("variables: " + used + " before, " + process.memory().usage + " after");
       return print("[mem] cleanup done");
     case "show_llm_config":

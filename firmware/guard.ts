@@ -1,6 +1,6 @@
 /**
- * How many turns of loops pass between two looks at time and memory. Primes, since all loops count with the same number: one
- * that catches what the loop within it throws must look in its turn.
+ * How many turns of loops pass between two looks at time and memory. Primes, since all loops count with the same
+ * number: one that catches what the loop within it throws must look in its turn.
  */
 const TURNS = [17, 19, 13, 23];
 
@@ -13,7 +13,9 @@ export interface Guarded {
 
 interface Bracket {
   close: string;
-  /** The word before a parenthesis; of braces, what is in them: block, function, switch, ` in a template, "" for others. */
+  /**
+   * The word before a parenthesis; of braces, what is in them: block, function, switch, ` in a template, "" for others.
+   */
   word: string;
   /** Where the inside begins. */
   at: number;
@@ -21,9 +23,10 @@ interface Bracket {
   semis: number;
 }
 
-// Makes code ready for sandbox.ts: each loop gets a guard, since the interpreter cannot be interrupted from inside. Refused
-// is what the interpreter does not parse, and the words that reach the interpreter itself, the agent, or code that would run
-// without a guard. Code with a `return` of its own becomes a function, so that the value of all of it is its result.
+// Makes code ready for sandbox.ts: each loop gets a guard, since the interpreter cannot be interrupted from inside.
+// Refused is what the interpreter does not parse, and the words that reach the interpreter itself, the agent, or code
+// that would run without a guard. Code with a `return` of its own becomes a function, so that the value of all of it is
+// its result.
 //
 // | written                    | becomes
 // |----------------------------|---------------------------------------------
@@ -32,16 +35,18 @@ interface Bracket {
 // | for (a of b) { … }         | for (a of b) {guard; … }
 // | for (a in b) f();          | for (a in b) guard, f();
 //
-// One pass over the tokens; all state exists only while it runs. The interpreter skips the inside of every block that it
-// does not execute, so each is parsed on its own: in a branch that is never taken. Not of classes: it parses none there.
+// One pass over the tokens; all state exists only while it runs. The interpreter skips the inside of every block that
+// it does not execute, so each is parsed on its own: in a branch that is never taken. Not of classes: it parses none
+// there.
 export function guardCode(code: string): Guarded {
   const refused =
-    " eval Function global globalThis reset load save edit dump trace echo quit Modules peek8 peek16 peek32 poke8 poke16 poke32 " +
-    "agent_commands agent_send_message main_loop_entry init_tools list_tools cleanup_agent show_llm_config set_config clear_history " +
-    "add_tool add_observer save_tool remove_tool session_save session_load ";
+    " eval Function global globalThis reset load save edit dump trace echo quit Modules peek8 peek16 peek32 poke8 " +
+    "poke16 poke32 agent_commands agent_send_message main_loop_entry init_tools list_tools cleanup_agent " +
+    "show_llm_config set_config clear_history add_tool add_observer save_tool remove_tool session_save session_load ";
   const refusedProperties =
-    " constructor __proto__ internal setFlags setConsole setBootCode setPassword lockConsole enableWatchdog kickWatchdog reboot " +
-    "deepSleep memoryArea memoryMap nativeCall asm defrag dumpVariables dumpStr replaceWith getDetails getAPDetails eraseAll compact ";
+    " constructor __proto__ internal setFlags setConsole setBootCode setPassword lockConsole enableWatchdog " +
+    "kickWatchdog reboot deepSleep memoryArea memoryMap nativeCall asm defrag dumpVariables dumpStr replaceWith " +
+    "getDetails getAPDetails eraseAll compact ";
   const missing = " async await yield import export ";
   const statements = " if for while do switch return throw try var let const function break continue class ";
   const beforeExpression = " return typeof case in of delete void throw new else do ";
@@ -149,7 +154,10 @@ export function guardCode(code: string): Guarded {
 
   function takeClose(c: string): void {
     const bracket = open.pop();
-    if (!bracket || bracket.close !== c) return fail("it does not parse: " + (bracket ? "Got " + c + " expected " + bracket.close : "a " + c + " too many"));
+    if (!bracket || bracket.close !== c) {
+      const what = bracket ? "Got " + c + " expected " + bracket.close : "a " + c + " too many";
+      return fail("it does not parse: " + what);
+    }
     const word = bracket.word;
     if (c === ")") {
       closed = word;

@@ -4,8 +4,8 @@ import { toJson } from "./text";
 import type { LoadedTool, Registry, ToolNode } from "./types";
 
 /**
- * The registry: a singly linked list. A node of a tool from `tools/` holds its number only, one of a saved tool the name of
- * its file; the tool itself is made from flash when it is used and forgotten afterwards, result and all.
+ * The registry: a singly linked list. A node of a tool from `tools/` holds its number only, one of a saved tool the
+ * name of its file; the tool itself is made from flash when it is used and forgotten afterwards, result and all.
  */
 
 // The node of that name, or undefined.
@@ -15,7 +15,8 @@ export function find(registry: Registry, name: string): ToolNode | undefined {
   return node;
 }
 
-// The tool of a node. One of `tools/` or the Storage is made anew from flash, and costs RAM as long as somebody holds it.
+// The tool of a node. One of `tools/` or the Storage is made anew from flash, and costs RAM as long as somebody holds
+// it.
 export function load(node: ToolNode): LoadedTool {
   const tool = node.tool;
   if (typeof tool === "number") return loadTool(tool);
@@ -25,13 +26,13 @@ export function load(node: ToolNode): LoadedTool {
 /** What registers tools. It exists while it does. */
 export interface RegistryEditor {
   /**
-   * Registers the tools of `tools/` and the saved ones that `picks` takes, and drops those that it does not; tools that were
-   * registered at run time stay. Doing it again changes nothing.
+   * Registers the tools of `tools/` and the saved ones that `picks` takes, and drops those that it does not; tools that
+   * were registered at run time stay. Doing it again changes nothing.
    */
   init(picks: (tool: LoadedTool) => boolean): void;
   /**
-   * Puts a tool at the end of the list: its number, the name of its file, or itself. False, and no change, where one of that
-   * name is registered, or a saved tool would have the name of one of `tools/`.
+   * Puts a tool at the end of the list: its number, the name of its file, or itself. False, and no change, where one of
+   * that name is registered, or a saved tool would have the name of one of `tools/`.
    */
   link(name: string, tool: ToolNode["tool"]): boolean;
   /** Drops the tool of that name, if there is one. */

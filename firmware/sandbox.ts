@@ -4,9 +4,9 @@ import { checkFile } from "./files";
 import { cutUtf8, limitText, toJson } from "./text";
 
 /**
- * Where code runs that a model wrote. There is no wall around it: the interpreter has none. What code sees guards against
- * mistakes: loops that look at time and memory (guard.ts), a Storage without the agent's own files, timers that are kept
- * apart from the agent's. And the Storage tells the next start of code that did not come back.
+ * Where code runs that a model wrote. There is no wall around it: the interpreter has none. What code sees guards
+ * against mistakes: loops that look at time and memory (guard.ts), a Storage without the agent's own files, timers that
+ * are kept apart from the agent's. And the Storage tells the next start of code that did not come back.
  */
 
 /** Variables that must stay free: what follows needs them, and out of memory cannot be caught. */
@@ -16,7 +16,9 @@ const CALLBACK_MS = 1000;
 
 /** Storage file that says what is running. Tools may not use it, see checkFile. */
 const JOURNAL = ".agentrun";
-/** Bytes of it. When it is full, it is made anew, and its place in the flash is given up until the Storage is compacted. */
+/**
+ * Bytes of it. When it is full, it is made anew, and its place in the flash is given up until the Storage is compacted.
+ */
 const JOURNAL_BYTES = 1024;
 /** Bytes of one entry. */
 const ENTRY_BYTES = 48;
@@ -52,9 +54,9 @@ export interface Journal {
 /** What runs code. It exists while it does. */
 export interface Sandbox {
   /**
-   * Runs code that `guardCode` made, from the idle loop, with `args`; `what` is noted in the journal, "" for no note. Never
-   * rejects. A promise as its value is awaited. All of it may take `toolTimeoutMs`. Timers and watches go on afterwards,
-   * unless it failed. What a value of the shape of a ToolResult says of failure counts.
+   * Runs code that `guardCode` made, from the idle loop, with `args`; `what` is noted in the journal, "" for no note.
+   * Never rejects. A promise as its value is awaited. All of it may take `toolTimeoutMs`. Timers and watches go on
+   * afterwards, unless it failed. What a value of the shape of a ToolResult says of failure counts.
    */
   run(what: string, code: string, args: any): Promise<Ran>;
   /** Ends timers and watches of code, those in `which` or all. */
@@ -75,7 +77,9 @@ interface Room {
   look(): boolean;
   put(): void;
   load(name: any): any;
-  /** setTimeout, setInterval, setWatch, the two that clear timers, clearWatch: there only for code that has these words. */
+  /**
+   * setTimeout, setInterval, setWatch, the two that clear timers, clearWatch: there only for code that has these words.
+   */
   timers?: any[];
 }
 
@@ -103,6 +107,8 @@ export function openSandbox(): Sandbox {
     return {
       begin: function (what) {
         what = what.replace(/[^\x20-\x7e]+/g, " ").substr(0, ENTRY_BYTES);
+        // The run before goes on, nobody waits for it.
+        if (used && text.charAt(used - 1) !== "\n") what = "\n" + what;
         if (used && used + what.length < text.length) return write(what, used) ? used + what.length : 0;
         // The Storage must not move files to make room: this program runs in it.
         return storage.getFree() > JOURNAL_BYTES + 40 && write(what, 0, JOURNAL_BYTES) ? what.length : 0;
@@ -169,7 +175,8 @@ export function openSandbox(): Sandbox {
         }, 1);
       }
       if (!since || now < since) since = now;
-      if ((now - since) * 1000 > ms || ++looks > ms) problem = "stopped: it ran for " + ms + " ms without a pause. Is a loop endless?";
+      if ((now - since) * 1000 > ms || ++looks > ms)
+        problem = "stopped: it ran for " + ms + " ms without a pause. Is a loop endless?";
       // To look exactly is to collect garbage.
       else if (process.memory(false as any).free < SPARE_VARIABLES && process.memory().free < SPARE_VARIABLES)
         problem = "stopped: it used up the memory. Keep less at a time";
@@ -219,9 +226,11 @@ export function openSandbox(): Sandbox {
       function write(path: any, data: any, offset: any, size: any): boolean {
         const name = named(path, true);
         const free = storage.getFree();
-        if (data && typeof data === "object" && data.byteLength === undefined && !(data instanceof Array)) data = toJson(data);
+        if (data && typeof data === "object" && data.byteLength === undefined && !(data instanceof Array))
+          data = toJson(data);
         // To make room, the Storage would move files, and the agent runs in one.
-        if (!offset && data && (size || data.length || data.byteLength) + 40 > free) raise("the Storage is full: " + free + " bytes free");
+        if (!offset && data && (size || data.length || data.byteLength) + 40 > free)
+          raise("the Storage is full: " + free + " bytes free");
         note(name, "");
         return storage.write(name, data, offset, size);
       }
@@ -293,7 +302,8 @@ export function openSandbox(): Sandbox {
     }
 
     const clear = stopper("timer ");
-    here.timers = [starter("timer ", setTimeout), starter("timer ", setInterval), starter("watch ", setWatch), clear, clear, stopper("watch ")];
+    here.timers = [starter("timer ", setTimeout), starter("timer ", setInterval), starter("watch ", setWatch)];
+    here.timers.push(clear, clear, stopper("watch "));
     return here;
   }
 
@@ -317,11 +327,12 @@ export function openSandbox(): Sandbox {
       }
       const found = /:[0-9]+:[0-9]+[)]*\n/.exec(stack);
       if (!found) return here.toText(thrown);
-      const line = stack.substr(found.index + found[0].length).split("\n")[0];
+      const line = stack.split(found[0])[1].split("\n")[0];
       // Within a function, lines count from its own first one.
       const whole = /^ *at eval|^ *at [$]run/.test(stack);
       const bare = line.replace(/[+][+][$]n%[0-9]+[|][|][$][(][)][,;]*/g, "").trim();
-      return here.toText(thrown) + (whole ? " (line " + parseInt(found[0].substr(1)) + ": " : " (at ") + bare + ")";
+      const at = whole ? "line " + parseInt(found[0].substr(1)) + (bare && ": " + bare) : bare && "at " + bare;
+      return here.toText(thrown) + (at && " (" + at + ")");
     }
 
     function end(problem: string, value?: any): void {
@@ -363,7 +374,7 @@ export function openSandbox(): Sandbox {
       // Out of memory and an overflow of the stack end what runs, pass every `catch`, and leave timers alone.
       timer = setTimeout(function () {
         timer = undefined;
-        end("interrupted: out of memory or stack (functions may be about 15 deep in each other), or Ctrl-C");
+        end("interrupted: out of memory or stack (functions may be about 12 deep in each other), or Ctrl-C");
       }, 1);
       // What a timer keeps is not to keep the text of the code.
       const text = [code];
@@ -373,20 +384,23 @@ export function openSandbox(): Sandbox {
       here.mine = [];
       try {
         const put = here.put;
-        value = new (Function as any)(
-          "$", "$n", "$code", "args", "require", "print", "console", "setTimeout", "setInterval", "setWatch",
-          "clearTimeout", "clearInterval", "clearWatch", "return eval($code.pop())"
-        ).apply(undefined, [here.look, 0, text, args, here.load, put, { log: put, error: put, warn: put, info: put, debug: put }].concat(here.timers || []));
+        const log = { log: put, error: put, warn: put, info: put, debug: put };
+        const seen = [here.look, 0, text, args, here.load, put, log].concat(here.timers || []);
+        const names =
+          "$,$n,$code,args,require,print,console,setTimeout,setInterval,setWatch,clearTimeout,clearInterval," +
+          "clearWatch,return eval($code.pop())";
+        value = (Function as any).apply(undefined, names.split(",")).apply(undefined, seen);
       } catch (e) {
         return end(describe(e));
       }
       clearTimeout(timer);
       timer = undefined;
       if (!(value instanceof Promise)) return end("", value);
+      const rest = Math.max(limit - (getTime() - began) * 1000, 1);
       timer = setTimeout(function () {
         timer = undefined;
         end("its promise was not settled within " + limit + " ms (toolTimeoutMs)");
-      }, Math.max(limit - (getTime() - began) * 1000, 1));
+      }, rest);
       value.then(
         function (given: any) {
           end("", given);

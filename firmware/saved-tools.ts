@@ -7,10 +7,10 @@ import { readWhole, toJson, wireText } from "./text";
 import type { LoadedTool, Session, ToolResult } from "./types";
 
 /**
- * Tools that are code in the Storage, one file each, `tool.` and the name: a line with a checksum of the rest and the origin,
- * the description and the parameters as a request writes them, and the code with its guards. Texts and code stay in flash;
- * a tool at rest is its registry node. What is named here must be none of the names that the build shortens: the files
- * outlive the bundle.
+ * Tools that are code in the Storage, one file each, `tool.` and the name: a line with a checksum of the rest and the
+ * origin, the description and the parameters as a request writes them, and the code with its guards. Texts and code
+ * stay in flash; a tool at rest is its registry node. What is named here must be none of the names that the build
+ * shortens: the files outlive the bundle.
  */
 const FILE = "tool.";
 /** A tool that did not come back. */
@@ -40,7 +40,8 @@ export function loadSaved(file: string): LoadedTool {
     timeoutMs: setting("toolTimeoutMs") + 2000,
     execute: function (args, context) {
       const node = context.node;
-      if (!good) return { isError: true, content: "the file of " + node.name + " is gone or damaged: remove_tool removes it" };
+      if (!good)
+        return { isError: true, content: "the file of " + node.name + " is gone or damaged: remove_tool removes it" };
       // The flash is written for its first run after a start only.
       const isFirst = !node.ran;
       node.ran = true;
@@ -54,8 +55,8 @@ export interface SavedTools {
   /** Registers all saved tools that `picks` takes. A damaged one is told at the console. */
   link(editor: RegistryEditor, picks: (tool: LoadedTool) => boolean): void;
   /**
-   * What did not come back before the last start, in words for person and model; "" if there is no such thing. A saved tool
-   * is set aside. With `told`, it is not told again.
+   * What did not come back before the last start, in words for person and model; "" if there is no such thing. A saved
+   * tool is set aside. With `told`, it is not told again.
    */
   lastRun(told: boolean): string;
   /** Checks and saves `{name, description, parameters, code}`, and registers it. `origin`: who does, `by the model`. */
@@ -74,24 +75,44 @@ export function savedTools(): SavedTools {
 
   function done(content: string, session: Session): ToolResult {
     delete session.toolBytes;
-    return { isError: false, content: content + (setting("allowJs") ? "" : " (it is there with set_config({allowJs:true}) only)") };
+    return {
+      isError: false,
+      content: content + (setting("allowJs") ? "" : " (it is there with set_config({allowJs:true}) only)"),
+    };
   }
 
   function problemOf(name: any, description: any, parameters: any): string {
     if (typeof name !== "string" || !/^[a-zA-Z0-9_\-]+$/.test(name) || name.length > NAME_BYTES)
-      return "a saved tool needs a name of letters, digits, _ and -, at most " + NAME_BYTES + " characters: it names a file";
+      return (
+        "a saved tool needs a name of letters, digits, _ and -, at most " + NAME_BYTES + " characters: it names a file"
+      );
     if (typeof description !== "string" || !description.trim() || description.length > DESCRIPTION_BYTES)
-      return name + " needs a description, at most " + DESCRIPTION_BYTES + " bytes: when to use it, what goes in, what comes out";
-    const like = 'parameters must look like {"type":"object","properties":{"pin":{"type":"integer"}},"required":["pin"]}';
-    if (!parameters || parameters.type !== "object" || !parameters.properties || typeof parameters.properties !== "object") return like;
+      return (
+        name +
+        " needs a description, at most " +
+        DESCRIPTION_BYTES +
+        " bytes: when to use it, what goes in, what comes out"
+      );
+    const like =
+      'parameters must look like {"type":"object","properties":{"pin":{"type":"integer"}},"required":["pin"]}';
+    if (
+      !parameters ||
+      parameters.type !== "object" ||
+      !parameters.properties ||
+      typeof parameters.properties !== "object"
+    )
+      return like;
     for (const key in parameters.properties) {
       const type = parameters.properties[key] && parameters.properties[key].type;
       if ("string,number,double,integer,boolean,array,object".split(",").indexOf(type) < 0)
         return "the parameter " + key + " needs a type: string, number, integer, boolean, array or object";
     }
     if (parameters.required && !(parameters.required instanceof Array)) return like;
-    for (const key of parameters.required || []) if (!(key in parameters.properties)) return key + " is required, but none of the properties";
-    return toJson(parameters).length > PARAMETERS_BYTES ? "the parameters have more than " + PARAMETERS_BYTES + " bytes: every request carries them" : "";
+    for (const key of parameters.required || [])
+      if (!(key in parameters.properties)) return key + " is required, but none of the properties";
+    return toJson(parameters).length > PARAMETERS_BYTES
+      ? "the parameters have more than " + PARAMETERS_BYTES + " bytes: every request carries them"
+      : "";
   }
 
   // Code that is one function as a whole is called with the arguments.
@@ -118,7 +139,8 @@ export function savedTools(): SavedTools {
     link: function (editor, picks) {
       for (const file of storage.list(/^tool[.]/)) {
         const tool = loadSaved(file);
-        if (!tool.origin) print("the saved tool " + tool.name + ' is damaged: remove_tool("' + tool.name + '"), or save it anew');
+        if (!tool.origin)
+          print("the saved tool " + tool.name + ' is damaged: remove_tool("' + tool.name + '"), or save it anew');
         else if (picks(tool)) editor.link(tool.name, file);
       }
     },
@@ -133,13 +155,20 @@ export function savedTools(): SavedTools {
       const problem = text && writeFile(ASIDE + name, [text]);
       if (text && !problem) storage.erase(what);
       return (
-        "the board was started anew while the saved tool " + name + " ran: " +
-        (problem ? "it could not be set aside: " + problem : 'it is set aside, save_tool("' + name + '") at the console puts it back')
+        "the board was started anew while the saved tool " +
+        name +
+        " ran: " +
+        (problem
+          ? "it could not be set aside: " + problem
+          : 'it is set aside, save_tool("' + name + '") at the console puts it back')
       );
     },
     save: function (tool, origin, session, editor) {
       if (!tool || typeof tool !== "object")
-        return fail('save_tool({name:"double",description:"Doubles x.",parameters:{type:"object",properties:{x:{type:"number"}}},code:"return args.x*2"})');
+        return fail(
+          'save_tool({name:"double",description:"Doubles x.",parameters:{type:"object",' +
+            'properties:{x:{type:"number"}}},code:"return args.x*2"})'
+        );
       let parameters = tool.parameters || { type: "object", properties: {} };
       if (typeof parameters === "string") parameters = readWhole(parameters);
       let problem = problemOf(tool.name, tool.description, parameters);
@@ -150,7 +179,9 @@ export function savedTools(): SavedTools {
       const schema = toJson(parameters).split('"type":"double"').join('"type":"number"');
       const text = wireText(tool.description) + "\n" + schema + "\n" + code.code;
       problem = store(tool.name, E.CRC32(text) + " " + origin + "\n" + text, editor);
-      return problem ? fail(problem) : done(tool.name + " is saved, " + text.length + " bytes: there from now on, also after a restart", session);
+      return problem
+        ? fail(problem)
+        : done(tool.name + " is saved, " + text.length + " bytes: there from now on, also after a restart", session);
     },
     restore: function (name, session, editor) {
       const text = storage.read(ASIDE + name);

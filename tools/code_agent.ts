@@ -21,7 +21,7 @@ const codeAgent: Tool = {
           "are free: keep code small. No modules, no async, no destructuring, no spread. Look before you change, change little, " +
           "and check what you did. When the task is done, say in one or two sentences what you did and which files changed. " +
           "What the person wants in the end: {question}",
-        tools: "run_js,edit_file,read_file,tree",
+        tools: "run_js,save_tool,remove_tool,edit_file,read_file,tree",
         settings: { temperature: 0.8, maxToolIterations: 20 },
       },
       args,

@@ -4,7 +4,7 @@ import type { Tool } from "../firmware/types";
 
 const removeTool: Tool = {
   name: "remove_tool",
-  description: "Remove a tool that was saved with save_tool.",
+  description: "Remove a tool that was saved with save_tool. Use it when such a tool is wrong or of no use any more.",
   parameters: {
     type: "object",
     properties: { name: { type: "string", description: "The tool's name" } },

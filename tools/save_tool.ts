@@ -5,8 +5,8 @@ import type { Tool } from "../firmware/types";
 const saveTool: Tool = {
   name: "save_tool",
   description:
-    "Save JavaScript as a new tool of yours, there from now on and after restarts. Use it for what you will need again; try " +
-    "the code with run_js first. remove_tool removes it.",
+    "Save JavaScript as a new tool of yours, there from now on and after restarts. Use it for what you will need " +
+    "again; try the code with run_js first. remove_tool removes it.",
   parameters: {
     type: "object",
     properties: {

@@ -51,7 +51,7 @@ describe("settings table", () => {
   const limits = fs.existsSync("firmware/config.ts") ? readLimits(fs.readFileSync("firmware/config.ts", "utf8")) : [];
 
   it("finds every limit of the firmware, each within its own range", () => {
-    const cases = fs.readFileSync("firmware/config.ts", "utf8").match(/return \[\d/g) ?? [];
+    const cases = fs.readFileSync("firmware/config.ts", "utf8").match(/return \[-?\d/g) ?? [];
     expect(limits).toHaveLength(cases.length);
     for (const limit of limits) {
       expect(limit.minimum).toBeLessThanOrEqual(limit.defaultValue);

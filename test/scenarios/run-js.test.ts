@@ -17,7 +17,9 @@ type Result = { isError: boolean; content: string };
 async function results(board: TestBoard): Promise<Result[]> {
   const events = await board.ask("go");
   expect(events.at(-1)).toMatchObject({ type: "final", text: "ok", stopReason: "done" });
-  return events.flatMap((event: AgentEvent) => (event.type === "toolEnd" ? [{ isError: event.isError, content: event.content }] : []));
+  return events.flatMap((event: AgentEvent) =>
+    event.type === "toolEnd" ? [{ isError: event.isError, content: event.content }] : [],
+  );
 }
 
 const says = (isError: boolean) => (content: string | RegExp) => ({
@@ -28,7 +30,8 @@ const ok = says(false);
 const fails = says(true);
 
 /** Interpreters print it when what runs is ended by force. */
-const INTERRUPTED = /Execution Interrupted|LOW_MEMORY|OUT OF MEMORY|Too much recursion|Uncaught Error: Execution|MEMORY/;
+const INTERRUPTED =
+  /Execution Interrupted|LOW_MEMORY|OUT OF MEMORY|Too much recursion|Uncaught Error: Execution|MEMORY/;
 
 describe("run_js", () => {
   scenario("is not there until allowJs is set", { turns: [text("ok")] }, async ({ board, model }) => {
@@ -64,7 +67,7 @@ describe("run_js", () => {
     "var a = 1;\nnosuch.foo();",
     "function f() {\n  nosuch.foo();\n}\nf()",
     'print("before"); throw "plain"',
-    "return Promise.reject(new Error(\"no wind\"))",
+    'return Promise.reject(new Error("no wind"))',
     "new Promise(function (r) { R = r })",
   ];
   scenario("gives its error and where it was", runs(failures, { toolTimeoutMs: 1000 }), async ({ board }) => {
@@ -121,17 +124,22 @@ describe("run_js with loops", () => {
     "new Uint8Array(1000000).length",
     "1 + 1",
   ];
-  scenario("and those that use up the memory or the stack; the agent lives on", {
-    ...runs(growing, { toolTimeoutMs: 1000 }),
-    allow: INTERRUPTED,
-  }, async ({ board }) => {
-    const ends = await results(board);
-    // The estimate does not see variables of calls in progress.
-    const isJudged = board.memoryKind === "esp32";
-    expect(ends[0]).toEqual(fails(isJudged ? /stopped: it used up the memory/ : /stopped/));
-    for (const end of ends.slice(1, 3)) expect(end).toEqual(fails(/interrupted: out of memory or stack|stopped: it used up the memory/));
-    expect(ends[4]).toEqual(ok("2"));
-  });
+  scenario(
+    "and those that use up the memory or the stack; the agent lives on",
+    {
+      ...runs(growing, { toolTimeoutMs: 1000 }),
+      allow: INTERRUPTED,
+    },
+    async ({ board }) => {
+      const ends = await results(board);
+      // The estimate does not see variables of calls in progress.
+      const isJudged = board.memoryKind === "esp32";
+      expect(ends[0]).toEqual(fails(isJudged ? /stopped: it used up the memory/ : /stopped/));
+      for (const end of ends.slice(1, 3))
+        expect(end).toEqual(fails(/interrupted: out of memory or stack|stopped: it used up the memory/));
+      expect(ends[4]).toEqual(ok("2"));
+    },
+  );
 
   const right = [
     "var n = 0; for (var k in {a: 1, b: 2}) n++; for (var x of [1, 2, 3]) n += x; n",
@@ -147,7 +155,16 @@ describe("run_js with loops", () => {
   ];
   scenario("and leaves the others as they are", runs(right), async ({ board }) => {
     expect(await results(board)).toEqual([
-      ok("8"), ok("2"), ok("5"), ok("28"), fails(/not run/), ok("a2+4b"), ok("8"), ok("6"), ok("5"), ok("4"),
+      ok("8"),
+      ok("2"),
+      ok("5"),
+      ok("28"),
+      fails(/not run/),
+      ok("a2+4b"),
+      ok("8"),
+      ok("6"),
+      ok("5"),
+      ok("4"),
     ]);
   });
 });
@@ -172,39 +189,57 @@ describe("run_js and what is not its business", () => {
     expect(JSON.stringify(ends)).not.toContain(defaultSettings.apiKey);
   });
 
-  const words = ["reset()", "global.x = 1", "load()", "set_config({baseUrl: \"http://other\"})", "eval(\"1\")", "E.reboot()", 'E.setFlags({a: 1})', "(function () {}).constructor(\"1\")"];
+  const words = [
+    "reset()",
+    "global.x = 1",
+    "load()",
+    'set_config({baseUrl: "http://other"})',
+    'eval("1")',
+    "E.reboot()",
+    "E.setFlags({a: 1})",
+    '(function () {}).constructor("1")',
+  ];
   scenario("words that reach the agent or the interpreter", runs(words), async ({ board }) => {
-    expect(await results(board)).toEqual(words.map(() => fails(/^not run: code must not use \w+, which reaches the agent or the interpreter itself \(line 1\)$/)));
+    expect(await results(board)).toEqual(
+      words.map(() =>
+        fails(/^not run: code must not use \w+, which reaches the agent or the interpreter itself \(line 1\)$/),
+      ),
+    );
   });
 
   const timers = [
-    "var n = 0; setInterval(function () { print(\"tick\"); n++ }, 20); setTimeout(function () {}, 10000); 1",
+    'var n = 0; setInterval(function () { print("tick"); n++ }, 20); setTimeout(function () {}, 10000); 1',
     "clearTimeout(); clearInterval(); 2",
     "setInterval(function () {}, 1000); throw 1",
-    "setTimeout(\"print(1)\", 1)",
+    'setTimeout("print(1)", 1)',
     "setInterval(function () { while (1); }, 10); 3",
   ];
-  scenario("the agent's timers; its own go on, and are named", {
-    ...runs(timers, { toolTimeoutMs: 2000 }),
-    allow: /stopped: it ran for 1000 ms|Uncaught undefined/,
-  }, async ({ board }) => {
-    const before = await board.timers();
-    const ends = await results(board);
-    expect(ends).toEqual([
-      ok(/^1\ngoing on: timer \d+, timer \d+$/),
-      ok("2"),
-      fails("error: 1"),
-      fails(/give a function/),
-      ok(/^3\ngoing on: timer \d+$/),
-    ]);
-    await board.expectOutput("code stopped: it ran for 1000 ms");
-    await board.advance(500);
-    expect(await board.timers()).toBe(before);
-  });
+  scenario(
+    "the agent's timers; its own go on, and are named",
+    {
+      ...runs(timers, { toolTimeoutMs: 2000 }),
+      allow: /stopped: it ran for 1000 ms|Uncaught undefined/,
+    },
+    async ({ board }) => {
+      const before = await board.timers();
+      const ends = await results(board);
+      expect(ends).toEqual([
+        ok(/^1\ngoing on: timer \d+, timer \d+$/),
+        ok("2"),
+        fails("error: 1"),
+        fails(/give a function/),
+        ok(/^3\ngoing on: timer \d+$/),
+      ]);
+      await board.expectOutput("code stopped: it ran for 1000 ms");
+      await board.advance(500);
+      expect(await board.timers()).toBe(before);
+    },
+  );
 });
 
 describe("memory", () => {
-  const code = 'var a = []; for (var i = 0; i < 20; i++) a.push(i); print(a.join()); require("Storage").write("n.txt", "x" + a.length)';
+  const code =
+    'var a = []; for (var i = 0; i < 20; i++) a.push(i); print(a.join()); require("Storage").write("n.txt", "x" + a.length)';
   const one: Turn[] = [toolCall("run_js", { code }, { id: "call_a" }), text("ok")];
   const many = { settings: { allowJs: true }, turns: Array.from({ length: 14 }, () => one).flat() };
   scenario("is what it was after each run", many, async ({ board }) => {
@@ -214,15 +249,34 @@ describe("memory", () => {
       usages.push((await board.memory()).usage);
     }
     console.log(`run_js: ${usages[7]} variables after 8 runs, ${usages.at(-1)} after 14`);
-    if (board.memoryKind !== "other") expect(Math.max(...usages.slice(8))).toBeLessThanOrEqual(Math.max(...usages.slice(5, 8)));
+    if (board.memoryKind !== "other")
+      expect(Math.max(...usages.slice(8))).toBeLessThanOrEqual(Math.max(...usages.slice(5, 8)));
   });
 });
 
 describe("a small board", () => {
-  const code = 'var s = 0; for (var i = 0; i < 50; i++) s += i; require("Storage").write("n.txt", "sum " + s); print(require("Storage").list().length); s';
-  const tool = { name: "sum", description: "Sums up to n.", code: "var s = 0; for (var i = 1; i <= args.n; i++) s += i; return s" };
-  const turns: Turn[] = [toolCall("run_js", { code }), toolCall("save_tool", tool), toolCall("sum", { n: 10 }), text("ok")];
-  scenario("of 2,500 variables does it, too", { settings: { allowJs: true }, variables: 2500, turns }, async ({ board }) => {
-    expect(await results(board)).toEqual([ok(/^2\nresult: 1225\nchanged files: n\.txt$/), ok(/^sum is saved/), ok("55")]);
-  });
+  const code =
+    'var s = 0; for (var i = 0; i < 50; i++) s += i; require("Storage").write("n.txt", "sum " + s); print(require("Storage").list().length); s';
+  const tool = {
+    name: "sum",
+    description: "Sums up to n.",
+    code: "var s = 0; for (var i = 1; i <= args.n; i++) s += i; return s",
+  };
+  const turns: Turn[] = [
+    toolCall("run_js", { code }),
+    toolCall("save_tool", tool),
+    toolCall("sum", { n: 10 }),
+    text("ok"),
+  ];
+  scenario(
+    "of 2,500 variables does it, too",
+    { settings: { allowJs: true }, variables: 2500, turns },
+    async ({ board }) => {
+      expect(await results(board)).toEqual([
+        ok(/^2\nresult: 1225\nchanged files: n\.txt$/),
+        ok(/^sum is saved/),
+        ok("55"),
+      ]);
+    },
+  );
 });
