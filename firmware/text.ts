@@ -73,7 +73,7 @@ export function decodeEscapes(json: string, raw?: boolean): string {
         if ((low & 0xfc00) === 0xdc00) {
           code = 0x10000 + ((code & 0x3ff) << 10) + (low & 0x3ff);
           next += 6;
-        } else if (json.charAt(code < 0xdc00 ? next : at - 1) !== '"' || json.charAt(at - 2) === "\\") code = 0xfffd;
+        } else if (code < 0xdc00 ? json.charAt(next) !== '"' : json.charAt(at - 1) !== '"' || json.charAt(at - 2) === "\\") code = 0xfffd;
       }
       out += json.substring(from, at) + (raw ? String.fromCharCode(code) : encode(code));
       from = next;
