@@ -34,7 +34,12 @@ export function createBody(session: Session, provider: Provider, withTools: bool
   // Each message in the history has a comma before it; where none stands before the first, it is not sent.
   let sent = frame.head.endsWith("[") ? 1 : 0;
   let node = withTools ? session.tools.first : undefined;
-  if (withTools && session.toolBytes === undefined) {
+  // Files of tools may have been changed since.
+  let sum = 0;
+  for (let one = node; one; one = one.next)
+    if (typeof one.tool === "string") sum ^= E.CRC32(require("Storage").read(one.tool) || "");
+  if (withTools && (session.toolBytes === undefined || session.toolSum !== sum)) {
+    session.toolSum = sum;
     session.toolBytes = 0;
     for (let one = node; one; one = one.next) session.toolBytes += provider.tool(load(one), one === node).length;
   }

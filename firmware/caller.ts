@@ -36,6 +36,7 @@ export function createCaller(session: Session): Caller {
       eachTool: function (visit) {
         for (let one = session.tools.first; one; one = one.next) visit(one.name, fromJson(load(one).description));
       },
+      call: call,
     };
   }
 

@@ -63,7 +63,7 @@ function run(name: string, value: any): any {
     case "agent_commands":
       return print(
         "init_tools list_tools main_loop_entry cleanup_agent agent_send_message show_llm_config ask status clear_history " +
-          "set_config abort add_tool save_tool remove_tool add_observer session_save session_load"
+          "set_config abort add_tool add_graph save_tool remove_tool add_observer session_save session_load"
       );
     case "init_tools":
       open(session);
@@ -116,6 +116,10 @@ function run(name: string, value: any): any {
       open(session);
       delete session.toolBytes;
       return print(editRegistry(session.tools).append(value) || "registered " + value.name);
+    case "add_graph":
+      open(session);
+      delete session.toolBytes;
+      return print(editRegistry(session.tools).appendGraph(value) || "the graph is registered");
     case "save_tool":
     case "remove_tool": {
       open(session);

@@ -66,6 +66,12 @@ export function limitOf(name: string): number[] | undefined {
     // TOP_P, a number with decimals: the share of likely words that it chooses from; -1 leaves it to the server.
     case "topP":
       return [-1, -1, 1];
+    // GRAPH_BYTES, bytes: the longest graph of tools. It is parsed whole, which takes a variable for every four bytes.
+    case "graphBytes":
+      return [2048, 256, 8192];
+    // GRAPH_NODES, nodes: the most nodes of a graph. Each takes a dozen variables while it is checked or run.
+    case "graphNodes":
+      return [32, 1, 256];
     // RETRIES, attempts after the first one, for failures that may pass (no connection, 408, 429, 5xx).
     case "retries":
       return [2, 0, 5];
@@ -168,7 +174,7 @@ export interface Settings {
 export function openSettings(): Settings {
   const names = (
     "baseUrl,apiKey,model,provider,systemPrompt,tokensField,mode,agentModels,allowJs,confirmTools,showReasoning,echoReasoning,reasoningBytes,maxTokens,maxToolArgLen,messageTrim,maxToolIterations," +
-    "historyBytes,sseLineBytes,toolResultBytes,maxModelCalls,temperature,topP,requestTimeoutMs,idleTimeoutMs,toolTimeoutMs,watchdogMs,retries,retryBudgetMs," +
+    "historyBytes,sseLineBytes,toolResultBytes,maxModelCalls,temperature,topP,requestTimeoutMs,idleTimeoutMs,toolTimeoutMs,watchdogMs,graphBytes,graphNodes,retries,retryBudgetMs," +
     "searchUrl,searchKey,searchProvider,weaviateUrl,weaviateKey,weaviateClass,weaviateFields,messageUrl,messageToken,messageLog"
   ).split(",");
 

@@ -24,6 +24,7 @@ define("clear_history", function () { return word("clear_history"); });
 define("set_config", function () { return word("set_config"); });
 define("abort", function () { return word("abort"); });
 define("add_tool", function () { return word("add_tool"); });
+define("add_graph", function () { return word("add_graph"); });
 define("save_tool", function () { return word("save_tool"); });
 define("remove_tool", function () { return word("remove_tool"); });
 define("add_observer", function () { return word("add_observer"); });

@@ -1,11 +1,14 @@
 import { loadTool, toolNames } from "tools:all";
+import { createGraphs } from "./graph";
+import { createGraphChecker, type TakenGraph } from "./graph-check";
 import { loadSaved, savedTools } from "./saved-tools";
 import { toJson } from "./text";
 import type { LoadedTool, Registry, ToolNode } from "./types";
 
 /**
- * The registry: a singly linked list. A node of a tool from `tools/` holds its number only, one of a saved tool the
- * name of its file; the tool itself is made from flash when it is used and forgotten afterwards, result and all.
+ * The registry: a singly linked list. A node of a tool from `tools/` holds its number only, one of a saved tool or a
+ * graph the name of its file; the tool itself is made from flash when it is used and forgotten afterwards, result and
+ * all.
  */
 
 // The node of that name, or undefined.
@@ -20,14 +23,16 @@ export function find(registry: Registry, name: string): ToolNode | undefined {
 export function load(node: ToolNode): LoadedTool {
   const tool = node.tool;
   if (typeof tool === "number") return loadTool(tool);
-  return typeof tool === "string" ? loadSaved(tool) : tool;
+  if (typeof tool !== "string") return tool;
+  return tool.startsWith("tool.") ? loadSaved(tool) : createGraphs().load(node);
 }
 
 /** What registers tools. It exists while it does. */
 export interface RegistryEditor {
   /**
-   * Registers the tools of `tools/` and the saved ones that `picks` takes, and drops those that it does not; tools that
-   * were registered at run time stay. Doing it again changes nothing.
+   * Registers the tools of `tools/`, the saved ones, and the graphs of the Storage's folder `workflow_set/`, that `picks`
+   * takes, and drops those that it does not; what was registered at run time stays. Doing it again changes nothing. What
+   * is wrong with a graph is printed.
    */
   init(picks: (tool: LoadedTool) => boolean): void;
   /**
@@ -39,6 +44,8 @@ export interface RegistryEditor {
   unlink(name: string): void;
   /** Registers a tool at run time. Returns what is wrong with it, "" if it was taken. */
   append(tool: any): string;
+  /** Checks and registers a graph: the name of its file in the Storage, or itself. Returns what is wrong with it. */
+  appendGraph(given: any): string;
 }
 
 export function editRegistry(registry: Registry): RegistryEditor {
@@ -50,6 +57,24 @@ export function editRegistry(registry: Registry): RegistryEditor {
     registry.last = node;
     registry.count++;
     return true;
+  }
+
+  function inUse(name: string): string {
+    return "a tool called " + name + " is registered already: choose another name";
+  }
+
+  function parametersOf(name: string): string | undefined {
+    const node = find(registry, name);
+    return node && load(node).parameters;
+  }
+
+  // Registers a graph that was checked, or takes its file as it is now. Returns what is wrong with it.
+  function keep(graph: TakenGraph): string {
+    const old = find(registry, graph.name);
+    if (graph.problem || !graph.name) return graph.problem;
+    if (old ? old.tool !== graph.source : !link(graph.name, graph.source)) return inUse(graph.name);
+    (old || registry.last!).seal = graph.seal;
+    return "";
   }
 
   const editor: RegistryEditor = {
@@ -64,7 +89,28 @@ export function editRegistry(registry: Registry): RegistryEditor {
           if (name && picks(loadTool(i))) link(name, i);
         });
       savedTools().link(editor, picks);
-      for (; node; node = node.next) if (typeof node.tool === "object") link(node.name, node.tool);
+      for (; node; node = node.next) {
+        const tool = node.tool;
+        // A graph from elsewhere than the folder.
+        const isOther = typeof tool === "string" && !tool.startsWith("tool.") && !tool.startsWith("workflow_set/");
+        if ((isOther || typeof tool === "object") && link(node.name, tool) && isOther) registry.last!.seal = node.seal;
+      }
+      // Those that failed once more while others do not: a graph may be a tool of another one.
+      const files = require("Storage").list(/^workflow_set\//, { sf: false });
+      const problems: Record<string, string> = {};
+      let tries = files.length;
+      while (tries) {
+        const file = files.shift()!;
+        const graph = createGraphChecker(parametersOf).take(file, picks);
+        const problem = keep(graph);
+        tries = problem ? tries - 1 : files.length;
+        if (problem) files.push(file);
+        if (problem) problems[file] = problem;
+      }
+      for (const file of files) print(file + ": " + problems[file]);
+    },
+    appendGraph: function (given) {
+      return keep(createGraphChecker(parametersOf).take(given));
     },
     link: link,
     unlink: function (name) {
@@ -95,7 +141,7 @@ export function editRegistry(registry: Registry): RegistryEditor {
         repeatable: tool.repeatable,
         execute: tool.execute,
       };
-      return link(tool.name, loaded) ? "" : "a tool called " + tool.name + " is registered already: choose another name";
+      return link(tool.name, loaded) ? "" : inUse(tool.name);
     },
   };
   return editor;

@@ -44,6 +44,8 @@ export interface ToolContext {
   session: Session;
   /** The tool's place in the registry. */
   node: ToolNode;
+  /** Runs another tool of the same agent: see `Caller.call`. */
+  call(call: ToolCall, done: (result: ToolResult) => void): void;
 }
 
 /** One call on its way through a tool's processors. */
@@ -196,6 +198,8 @@ export interface Session {
   history?: History;
   /** Bytes of all tools as a request writes them; counted once for a set of tools. */
   toolBytes?: number;
+  /** Checksum of the files of tools and graphs for which they were counted. */
+  toolSum?: number;
   /** Number of the last tool call that was given an id here, so that no two of a conversation are the same. */
   lastCallId: number;
   /** Ends the run under way; undefined while there is none. */
@@ -219,8 +223,16 @@ export interface Registry {
 
 export interface ToolNode {
   name: string;
-  /** Number for `loadTool`, the Storage file of a saved tool, or the tool itself where it was registered at run time. */
+  /**
+   * Number for `loadTool`; the Storage file of a saved tool or of a graph, or a graph's JSON text; or the tool itself
+   * where it was registered at run time.
+   */
   tool: number | string | LoadedTool;
+  /**
+   * Of a graph that was checked: CRC32 of its text, where in that its description and its inputs stand (0: none),
+   * `repeatable` and `timeoutMs` (0: none), with spaces between.
+   */
+  seal?: string;
   /** A saved tool has been run since it was registered. */
   ran?: boolean;
   next?: ToolNode;

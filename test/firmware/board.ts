@@ -5,6 +5,7 @@ import { toolsPlugin } from "../../esbuild.tools.mjs";
 import type * as Agents from "../../firmware/agents";
 import type * as Caller from "../../firmware/caller";
 import type * as Config from "../../firmware/config";
+import type * as Graph from "../../firmware/graph";
 import type * as History from "../../firmware/history";
 import type * as Loop from "../../firmware/loop";
 import type * as Openai from "../../firmware/provider/openai";
@@ -23,6 +24,7 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 type Firmware = typeof Agents &
   typeof Caller &
   typeof Config &
+  typeof Graph &
   typeof History &
   typeof Loop &
   typeof Openai &
@@ -35,7 +37,7 @@ type Firmware = typeof Agents &
 
 // One script with free globals, built as the bundle is: the board's JSON, typed arrays and timers are handed in, and
 // those of Node, which the test runner itself needs, stay what they are.
-const names = "agents caller config history loop provider/openai registry reply request sse text wrap".split(" ");
+const names = "agents caller config graph history loop provider/openai registry reply request sse text wrap".split(" ");
 const script = (
   await build({
     stdin: { contents: names.map((name) => `export * from "./firmware/${name}";`).join("\n"), resolveDir: root },
@@ -75,11 +77,12 @@ export function bootFirmware() {
   const clock = createManualClock();
   const files: Record<string, string> = {};
   const requests: SeenRequest[] = [];
+  const printed: string[] = [];
   let freeBytes = 100_000;
 
   const storage = {
     read: (name: string) => files[name],
-    list: () => Object.keys(files),
+    list: (pattern: RegExp) => Object.keys(files).filter((name) => pattern.test(name)),
     getFree: () => freeBytes,
     write(name: string, piece: string, at = 0, size = 0) {
       files[name] = (at ? files[name]!.slice(0, at) : "") + piece;
@@ -153,6 +156,8 @@ export function bootFirmware() {
     Math: Object.assign(Object.create(Math), { random: () => 0.5 }),
     Uint8Array: BoardBytes,
     E: {
+      // Some four bytes of JSON are a variable.
+      getSizeOf: (value: unknown) => JSON.stringify(value).length >> 2,
       CRC32: (text: string) => crc32(Buffer.from(text, "latin1")),
       toString: (bytes: Uint8Array) => Buffer.from(bytes).toString("latin1"),
     },
@@ -168,6 +173,7 @@ export function bootFirmware() {
         return { protocol: url.protocol, host: url.hostname, port: url.port, path: url.pathname };
       },
     },
+    print: (line: string) => void printed.push(line),
     getTime: () => clock.now() / 1000,
     setTimeout: (fn: (...args: any[]) => void, ms: number, ...args: any[]) => clock.setTimeout(() => fn(...args), ms),
     clearTimeout: clock.clearTimeout,
@@ -182,6 +188,8 @@ export function bootFirmware() {
     createHistory: (bytes: number) => ({ bytes: new BoardBytes(bytes), used: 0, sizes: [] as number[], provider: "openai" }),
     /** Files of the board's Storage, bytes as characters. */
     files,
+    /** What was printed, a line each. */
+    printed,
     requests,
     setFree(bytes: number) {
       freeBytes = bytes;
