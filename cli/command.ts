@@ -15,9 +15,9 @@ export interface Surroundings {
 }
 
 /**
- * Options by name, as `--retry-after` gives `retryAfter`. A text where the option takes a value (`--ask <text>`), exactly
- * as it was typed: `007` and `-3 plus 5` stay texts. `true` where it takes none and was given; `--no-boot` gives `boot:
- * false`. Undefined where it was not given.
+ * Options by name, as `--retry-after` gives `retryAfter`. A text where the option takes a value (`--ask <text>`),
+ * exactly as it was typed: `007` and `-3 plus 5` stay texts. `true` where it takes none and was given. Undefined where it
+ * was not given; but of a `--no-boot`, `boot` is false where it was given, and true where not.
  */
 export type Options = Record<string, string | boolean | undefined>;
 

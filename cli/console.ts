@@ -36,10 +36,10 @@ export function watchAgent(board: Board): Watch {
   board.onEvent("agent", (raw: unknown) => {
     const event = decodeValue(raw) as AgentEvent;
     if (event.type === "iterationStart") isBusy = true;
-    if (event.type === "final") isBusy = false;
+    if (event.type === "final" && !event.agent) isBusy = false;
     for (const listener of listeners) listener(event);
     // The event is sent in the middle of the board's own work.
-    if (event.type === "final") setImmediate(() => waiting.splice(0).forEach((resolve) => resolve()));
+    if (event.type === "final" && !event.agent) setImmediate(() => waiting.splice(0).forEach((resolve) => resolve()));
   });
   const settled = (): Promise<void> => new Promise((resolve) => board.clock.setTimeout(resolve, settleMs));
   const runEnded = (): Promise<void> => new Promise((resolve) => waiting.push(resolve));
@@ -165,7 +165,7 @@ export function askOnce(board: Board, watch: Watch, text: string): Promise<Outco
       // Only the last turn's text is the answer: before a tool call or another attempt it was none.
       if (event.type === "iterationStart" || event.type === "toolRequest" || event.type === "retry") answer = "";
       if (event.type === "textDelta") answer += event.text;
-      if (event.type !== "final") return;
+      if (event.type !== "final" || event.agent) return;
       if (event.isError || event.message !== undefined) end({ failure: event.message ?? event.stopReason });
       else end({ answer: answer === "" ? event.text : answer });
     });

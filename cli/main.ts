@@ -62,7 +62,8 @@ async function help(): Promise<string> {
   const width = Math.max(...all.map(({ name }) => name.length)) + 2;
   const list = all.map(({ name, summary }) => `  ${name.padEnd(width)}${summary}\n`).join("");
   return (
-    `An LLM agent that runs on an ESP32 under Espruino.\n\nUsage: ${program} <command> [options]\n\nCommands:\n${list}\n` +
+    "An LLM agent that runs on an ESP32 under Espruino.\n\n" +
+    `Usage: ${program} <command> [options]\n\nCommands:\n${list}\n` +
     `${program} <command> --help lists a command's options, with examples.\n` +
     `Exit codes: 0 done, 1 what was asked for failed, 2 bad usage.\n`
   );

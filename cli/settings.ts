@@ -25,7 +25,7 @@ type Environment = Record<string, string | undefined>;
  */
 export function readEnvironment(env: Environment): Settings {
   const sources: [variable: string, settings: Settings][] = [];
-  if (env.AGENT_CONFIG) sources.push(["AGENT_CONFIG", readConfigFile(env.AGENT_CONFIG)]);
+  if (env.AGENT_CONFIG) sources.push(["AGENT_CONFIG", readSettingsFile("AGENT_CONFIG", env.AGENT_CONFIG)]);
   for (const [variable, setting] of Object.entries(settingOfVariable)) {
     if (env[variable]) sources.push([variable, { [setting]: env[variable] }]);
   }
@@ -37,8 +37,8 @@ export function readEnvironment(env: Environment): Settings {
   return Object.assign({}, ...sources.map(([, settings]) => settings));
 }
 
-/** What is wrong with settings, in the board's words. */
-function problemsOf(settings: Settings): string[] {
+/** What is wrong with settings, in the board's words. Names settings, never shows a value. */
+export function problemsOf(settings: Settings): string[] {
   const problems = openSettings().apply(encodeValue(settings), true);
   // A name in the file may hold anything; what is told is one line.
   if (problems.length > 0) return problems.map((text) => fromBytes(text).replace(/[\x00-\x1f\x7f]/g, "?"));
@@ -61,12 +61,16 @@ export function hidingSources(saved: Settings, env: Environment, environment: Se
   return [...new Set(hidden.map(sourceOf))];
 }
 
-function readConfigFile(file: string): Settings {
+/**
+ * The settings in a JSON file, not checked. `source` is the option or variable that names the file.
+ * @throws {UsageError} it cannot be read, or holds no JSON object
+ */
+export function readSettingsFile(source: string, file: string): Settings {
   let text: string;
   try {
     text = readFileSync(file, "utf8");
   } catch (error) {
-    throw new UsageError(`AGENT_CONFIG: ${file} cannot be read: ${(error as Error).message}`);
+    throw new UsageError(`${source}: ${file} cannot be read: ${(error as Error).message}`);
   }
   let value: unknown;
   try {
@@ -74,10 +78,10 @@ function readConfigFile(file: string): Settings {
   } catch (error) {
     // The message of JSON.parse quotes the text, and the text may hold a key.
     const place = / at position \d+( \(line \d+ column \d+\))?/.exec((error as Error).message)?.[0] ?? "";
-    throw new UsageError(`AGENT_CONFIG: ${file} is not JSON${place}`);
+    throw new UsageError(`${source}: ${file} is not JSON${place}`);
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new UsageError(`AGENT_CONFIG: ${file} has to hold a JSON object such as {"model": "qwen3"}`);
+    throw new UsageError(`${source}: ${file} has to hold a JSON object such as {"model": "qwen3"}`);
   }
   return value as Settings;
 }

@@ -1,13 +1,4 @@
 import { main } from "./main";
+import { runProcess } from "./process";
 
-const stopped = new AbortController();
-// Exit codes as a shell gives them: 128 and the signal's number.
-const exitCodes = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 };
-for (const [name, code] of Object.entries(exitCodes)) process.on(name, () => stopped.abort(code));
-const sigpipe = 141;
-for (const stream of [process.stdout, process.stderr]) stream.on("error", () => stopped.abort(sigpipe));
-
-const { env, stdin, stdout, stderr } = process;
-const code = await main(process.argv.slice(2), { env, stdin, stdout, stderr, signal: stopped.signal });
-// Not before everything is written: a pipe may be slow.
-stdout.write("", () => stderr.write("", () => process.exit(code)));
+await runProcess(main);

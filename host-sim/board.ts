@@ -3,12 +3,13 @@
  * differ between two boards is an option; time passes only as the given clock says.
  */
 import { type Clock, realClock } from "./clock";
-import { createPinObjects, type Globals, installGlobals, VERSION } from "./globals";
+import { createPinObjects, type Globals, installGlobals, type Restart, VERSION } from "./globals";
 import { createHttp, type Http } from "./http";
 import { createMemoryEstimate, type MemoryEstimate } from "./memory";
 import { createPins, type PinBank, type PinState } from "./pin";
 import { createRealm, Interrupt, type Realm } from "./realm";
 import { callHost, type Console, createRepl } from "./repl";
+import { dumpState, loadState, saveState, type StateSource } from "./state";
 import { createStorage, type Storage } from "./storage";
 import { createWifi, type Wifi, type WifiOptions, type WifiState } from "./wifi";
 
@@ -40,7 +41,7 @@ export interface Board {
   readonly storage: Storage;
   readonly wifi: Wifi;
   readonly clock: Clock;
-  /** Power-up: banner, `.bootcde` of Storage (an error in it is printed), prompt. */
+  /** Power-up: the boot files of Storage (an error in one is printed), the banner where there are none, the prompt. */
   boot(): void;
   /**
    * Runs source text (a byte string) as if it stood at the REPL, and gives its value as the realm has it. Throws a Node
@@ -58,7 +59,23 @@ export interface Board {
 
 /** Bytes per variable, as `process.memory().blocksize` gives it. */
 const BLOCK_BYTES = 14;
-const BOOT_FILES = [".boot0", ".boot1", ".boot2", ".boot3", ".bootcde"];
+/** Runs at power-up only. */
+const FIRST_BOOT_CODE = ".bootPowerOn";
+const EARLY_CODE = [".boot0", ".boot1", ".boot2", ".boot3"];
+const BOOT_CODE = ".bootcde";
+/** Takes the place of the boot code, and runs after a reset, too. */
+const RESET_CODE = ".bootrst";
+/** What `save()` has written. */
+const IMAGE = ".varimg";
+/** Often enough for a person who presses Ctrl-C, and not to be felt in a loop. */
+const TURNS_BETWEEN_LOOKS = 1024;
+
+const fileVariable = (value: string): PropertyDescriptor => ({
+  value,
+  writable: true,
+  enumerable: true,
+  configurable: true,
+});
 
 /** Puts a board together. Nothing runs until `boot`. */
 export const createBoard = (options: BoardOptions = {}): Board => {
@@ -70,11 +87,15 @@ export const createBoard = (options: BoardOptions = {}): Board => {
   let globals: Globals;
   let memory: MemoryEstimate;
   let http: Http;
-  let pendingRestart: "reset" | "load" | "reboot" | undefined;
+  let pendingRestart: { kind: Restart; file?: string } | undefined;
   let isStopped = false;
+  let hasLostInterval = false;
 
   const repl = createRepl({
     realm: () => realm,
+    clock,
+    storage: () => storage.api,
+    isPin: (value) => pinObjects.number(value) !== undefined,
     version: VERSION,
     board: "ESP32",
     onSerialData: (bytes) => realm.queue(() => globals.serialData(bytes)),
@@ -93,7 +114,10 @@ export const createBoard = (options: BoardOptions = {}): Board => {
     realm = createRealm({
       onUncaught(error, text) {
         const handlers = realm.library.listeners(realm.global.process, "uncaughtException");
-        if (handlers.length && !(error instanceof Error)) {
+        if (error instanceof Interrupt) {
+          // Of what ran when the chip was restarted nothing is heard any more.
+          if (!isRebooting()) repl.printError(interruptText(text));
+        } else if (handlers.length && !(error instanceof Error)) {
           for (const handler of handlers) realm.enter(() => void handler.call(realm.global.process, error));
         } else repl.printError(text);
       },
@@ -108,6 +132,7 @@ export const createBoard = (options: BoardOptions = {}): Board => {
       memoryBytes: total * BLOCK_BYTES,
     });
     const own = realm;
+    breakOnRequest(own);
     http = createHttp({
       clock,
       deliver: (fn) => own.queue(fn),
@@ -135,15 +160,20 @@ export const createBoard = (options: BoardOptions = {}): Board => {
       pinObjects,
       memory: readMemory,
       sizeOf: (value) => memory.sizeOf(value),
-      restart(kind) {
-        pendingRestart = kind;
+      restart(kind, file) {
+        pendingRestart = { kind, file };
+        if (kind === "reboot") own.interrupt("steps");
+      },
+      dump: () => dumpState(stateSource()),
+      intervalRemoved() {
+        hasLostInterval = true;
       },
       timeAtBootMs: options.timeAtBootMs ?? 0,
     });
     memory = createMemoryEstimate({
       realm,
       roots: globals.roots,
-      isInFlash: (origin) => origin !== undefined && origin !== "REPL" && origin !== "",
+      isInFlash: (origin) => origin !== undefined && origin !== "REPL" && origin !== "" && origin !== "eval",
     });
   };
 
@@ -152,24 +182,158 @@ export const createBoard = (options: BoardOptions = {}): Board => {
     return { free: total - usage, usage, total, history: 0, gc: 0, gctime: 0, blocksize: BLOCK_BYTES };
   };
 
+  /** Lets Ctrl-C end what runs, at the turns of its loops. */
+  const breakOnRequest = (own: Realm): void => {
+    const { helpers } = own.library;
+    const step = helpers.step as () => void;
+    let turns = 0;
+    helpers.step = () => {
+      step();
+      if (++turns % TURNS_BETWEEN_LOOKS === 0 && repl.takeBreak()) own.interrupt("steps");
+    };
+  };
+
+  /** What the console says where an interrupt ended the code of an event; an interval that was ended is gone. */
+  const interruptText = (text: string): string => {
+    const isInterval = hasLostInterval;
+    hasLostInterval = false;
+    if (repl.isInLine()) return text;
+    const rest = text.replace("Execution Interrupted\n", "");
+    return (
+      (isInterval ? "ERROR: Ctrl-C while processing interval - removing it.\n" : "") +
+      `Execution Interrupted during event processing.\n${rest}` +
+      (isInterval ? "New interpreter error: CALLBACK\n" : "")
+    );
+  };
+
+  let isRestarting = false;
   const idle = (): void => {
-    if (isStopped) return;
+    // Within a restart the call that makes it goes on below.
+    if (isStopped || isRestarting) return;
     if (pendingRestart) {
-      const kind = pendingRestart;
+      const { kind, file } = pendingRestart;
       pendingRestart = undefined;
-      repl.clear();
-      start();
-      repl.banner();
-      if (kind !== "reset") runBootCode();
+      isRestarting = true;
+      restart(kind, file);
+      isRestarting = false;
+      // A program that restarts the board as it starts must let the host breathe.
+      if (pendingRestart) return void setImmediate(idle);
     }
     repl.idle();
   };
 
-  const runBootCode = (): void => {
-    for (const file of BOOT_FILES) {
-      const code = storage.api.read(file);
-      if (code) realm.enter(() => void realm.evaluate(code, file));
+  const stateSource = (): StateSource => {
+    const waiting = globals.waiting();
+    const isBuiltIn = ([name]: [string, unknown]): boolean => storage.api.read(name) === undefined;
+    return {
+      ...waiting,
+      modules: Object.fromEntries(Object.entries(waiting.modules).filter(isBuiltIn)),
+      realm,
+      pinNumber: (value) => pinObjects.number(value),
+      pins: pins.state(),
+      isEchoOn: repl.isEchoOn(),
+      bootCode: storage.api.read(RESET_CODE) ?? storage.api.read(BOOT_CODE),
+    };
+  };
+
+  /** Without taking the line being typed off the screen. */
+  const printAsIs = (line: string): void => {
+    if (repl.device.device() !== null) repl.device.write(`${line.replace(/\n/g, "\r\n")}\r\n`);
+  };
+
+  /** What `save()` does, in the interpreter's words; the interpreter then goes on as if it had been loaded. */
+  const save = (): void => {
+    printAsIs("Compacting Flash...");
+    let image: string | undefined;
+    try {
+      image = saveState(stateSource());
+    } catch (error) {
+      printAsIs(`ERROR: ${(error as Error).message}. Nothing was saved; what was saved before is still there.`);
     }
+    if (image !== undefined) {
+      storage.api.erase(IMAGE);
+      storage.api.compact(true);
+      printAsIs("Calculating Size...");
+      try {
+        storage.api.write(IMAGE, image);
+        printAsIs(`Writing..\nCompressed ${total * BLOCK_BYTES} bytes to ${image.length}`);
+      } catch {
+        printAsIs("Not enough free space to save. Try require('Storage').eraseAll()");
+      }
+    }
+    realm.enter(() => runBootCode(false));
+  };
+
+  const loadImage = (): void => {
+    const image = storage.api.read(IMAGE);
+    if (image === undefined) return;
+    printAsIs(`Loading ${image.length} bytes from flash...`);
+    try {
+      loadState(image, realm);
+    } catch {
+      printAsIs("Not loading saved code from different Espruino firmware.");
+    }
+  };
+
+  const restart = (kind: Restart, file?: string): void => {
+    realm.enter(() => tell("kill"));
+    if (kind === "save") return save();
+    const isLoad = kind === "load" && file === undefined;
+    repl.clear(kind === "reboot" ? "power" : isLoad ? "load" : "reset");
+    start();
+    if (kind === "reboot") return powerUp();
+    realm.enter(() => {
+      if (file !== undefined) realm.library.define(realm.global, "__FILE__", fileVariable(file));
+      if (isLoad) loadImage();
+      runBootCode(!isLoad);
+      if (!isLoad) repl.started(true);
+      const code = file === undefined ? undefined : storage.api.read(file);
+      if (code !== undefined) runFile(code, file!);
+    });
+  };
+
+  const powerUp = (): void =>
+    realm.enter(() => {
+      loadImage();
+      const hasCode = [BOOT_CODE, RESET_CODE, IMAGE].some((name) => storage.api.read(name) !== undefined);
+      const first = storage.api.read(FIRST_BOOT_CODE);
+      if (first !== undefined) runFile(first, FIRST_BOOT_CODE);
+      runBootCode(false);
+      if (!isRebooting()) repl.started(!hasCode);
+    });
+
+  const isRebooting = (): boolean => pendingRestart?.kind === "reboot";
+  /** Runs board code that is no event's. Nothing does any more once it has restarted the chip. */
+  const runCode = (fn: () => void): void =>
+    repl.runLine(() => {
+      if (isRebooting()) return;
+      try {
+        realm.library.resetStack();
+        fn();
+      } catch (error) {
+        realm.report(error);
+      }
+    });
+  const runFile = (code: string, name: string): void => runCode(() => void realm.evaluate(code, name));
+  /** Calls who listens on `E`, at once. */
+  const tell = (event: string): void => {
+    const { library, global } = realm;
+    for (const listener of library.listeners(global.E, event)) runCode(() => void listener.call(global.E));
+  };
+
+  /** After a reset only code that asked for it runs; then whoever waits for the start is told. */
+  const runBootCode = (isReset: boolean): void => {
+    for (const name of EARLY_CODE) {
+      const code = storage.api.read(name);
+      if (code !== undefined) runFile(code, name);
+    }
+    const code = storage.api.read(RESET_CODE) ?? (isReset ? undefined : storage.api.read(BOOT_CODE));
+    if (code !== undefined) runFile(code, "boot code");
+    tell("init");
+    const onInit = Object.getOwnPropertyDescriptor(realm.global, "onInit")?.value as unknown;
+    if (typeof onInit !== "function") return;
+    if (repl.isEchoOn()) repl.device.print("Running onInit()...\n");
+    runCode(() => void Reflect.apply(onInit, realm.global, []));
   };
 
   start();
@@ -179,11 +343,7 @@ export const createBoard = (options: BoardOptions = {}): Board => {
     storage,
     wifi,
     clock,
-    boot() {
-      repl.banner();
-      runBootCode();
-      realm.enter(() => {});
-    },
+    boot: powerUp,
     evaluate(code) {
       let result: unknown;
       let failure: Error | undefined;
@@ -212,6 +372,8 @@ export const createBoard = (options: BoardOptions = {}): Board => {
     stackPeak: () => realm.library.stackPeak(),
     stop() {
       isStopped = true;
+      // A packet or a file under way has its time limit.
+      repl.clear("power");
       globals.stop();
       http.closeAll();
       pins.reset();

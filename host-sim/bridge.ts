@@ -15,14 +15,17 @@ export interface Bridge {
   toRealm(value: unknown): any;
   /** Makes `target` stand for a host object: methods forward, plain fields are copied, accessors forward. */
   mount(source: object, target: any): any;
-  /** The bytes of what `write` and `E.toString` take: text, a byte, lists and buffers of them. */
+  /**
+   * The bytes of what `write` and `E.toString` take: text, a byte, lists and buffers of them, `{data, count}`,
+   * `{callback}`. Throws a TypeError of the realm for anything else.
+   */
   bytes(value: unknown): string;
 }
 
 /** One bridge per realm. */
 export const createBridge = (realm: Realm): Bridge => {
   const { library, global } = realm;
-  const { newObject, method, str, makeError } = library;
+  const { newObject, method, makeError } = library;
 
   const native = <T extends (...list: any[]) => unknown>(fn: T): T => library.wrap(fn);
   const functions = (target: object, all: Record<string, (...list: any[]) => unknown>): void => {
@@ -91,16 +94,28 @@ export const createBridge = (realm: Realm): Bridge => {
     return target;
   };
 
-  const viewOf = (value: any): ArrayLike<unknown> => {
-    if (Array.isArray(value)) return value;
-    return ArrayBuffer.isView(value) ? (value as unknown as ArrayLike<unknown>) : new Uint8Array(value);
-  };
   const bytes = (value: unknown): string => {
     if (typeof value === "string") return value;
-    if (typeof value === "number") return String.fromCharCode(value & 0xff);
-    if (Array.isArray(value) || library.isBuffer(value))
-      return Array.from(viewOf(value), (item) => bytes(item)).join("");
-    return str(value);
+    if (value === null || value === undefined)
+      return fail("TypeError", `Expecting Number or iterable, got ${library.typeName(value)}`);
+    if (typeof value === "number" || typeof value === "boolean") return String.fromCharCode(library.toInteger(value) & 0xff);
+    if (Array.isArray(value) || library.isBuffer(value)) {
+      let text = "";
+      library.eachItem(value, (item) => void (text += bytes(item)));
+      return text;
+    }
+    const { callback, count, data } = value as { callback?: unknown; count?: unknown; data?: unknown };
+    if (typeof callback === "function") {
+      const result: unknown = callback();
+      return result === undefined ? "" : bytes(result);
+    }
+    if (typeof count !== "number" || data === undefined)
+      return fail(
+        "TypeError",
+        "If specifying an object, it must be of the form {data : ..., count : N} or {callback : fn} - got " +
+          library.format(value, { json: true }),
+      );
+    return bytes(data).repeat(Math.max(0, library.toInteger(count)));
   };
 
   return { realm, library, global, native, functions, fail, notModelled, toRealm, mount, bytes };

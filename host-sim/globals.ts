@@ -3,14 +3,19 @@
  * `process`, `Date` on the board's clock. Whatever of that build is not modelled is there as a name and throws, naming
  * itself, when it is used.
  */
-import { randomInt } from "node:crypto";
 import { type Bridge, createBridge } from "./bridge";
 import type { Clock } from "./clock";
+import { createCrypto } from "./crypto";
+import { installDate } from "./date";
+import { installComputing } from "./e";
+import { createHeatshrink } from "./heatshrink";
 import type { Http } from "./http";
+import { toJs } from "./packets";
 import type { PinBank, WatchEvent } from "./pin";
 import type { Realm } from "./realm";
-import type { Storage } from "./storage";
-import { installDate, installTimers, type Timers } from "./time";
+import type { StateSource, WaitingWatch } from "./state";
+import type { Storage, StorageFile as StorageFileHandle } from "./storage";
+import { installTimers, type Timers } from "./time";
 import type { Wifi } from "./wifi";
 
 /** The console as board code sees it; made in repl.ts. */
@@ -26,6 +31,9 @@ export interface ConsoleDevice {
   setEcho(isOn: boolean): void;
 }
 
+/** How the interpreter starts anew. */
+export type Restart = "reset" | "load" | "reboot" | "save";
+
 export interface GlobalsOptions {
   realm: Realm;
   clock: Clock;
@@ -39,8 +47,12 @@ export interface GlobalsOptions {
   memory(collect: boolean): Record<string, number>;
   /** `E.getSizeOf`: variables. */
   sizeOf(value: unknown): number;
-  /** `reset()`, `load()` and `E.reboot()`, at the next idle moment. */
-  restart(kind: "reset" | "load" | "reboot"): void;
+  /** `reset()`, `load()`, `load(file)` and `save()`, at the next idle moment. `E.reboot()` does not return. */
+  restart(kind: Restart, file?: string): void;
+  /** `dump()`. */
+  dump(): string;
+  /** An interval was removed because its code was interrupted. */
+  intervalRemoved(): void;
   /** Unix time in ms at power-up. A real board starts at 0 until something sets its clock. */
   timeAtBootMs: number;
 }
@@ -52,6 +64,8 @@ export interface Globals {
   roots(): unknown[];
   /** Bytes that came in while `Serial1` is not the console. */
   serialData(bytes: string): void;
+  /** What the interpreter holds besides the global scope, for `dump` and `save`. */
+  waiting(): Pick<StateSource, "timers" | "watches" | "modules">;
 }
 
 /** Which pin an object stands for. Shared with realm.ts, which has to know pins from objects. */
@@ -70,33 +84,29 @@ export const createPinObjects = (): PinObjects => {
 
 export const VERSION = "2v29";
 const PIN_COUNT = 40;
-const MODULES = "Flash,Storage,heatshrink,net,dgram,tls,http,NetworkJS,Wifi,TelnetServer,ESP32,crypto,neopixel";
-const MODELLED_MODULES = ["Storage", "Wifi", "http"];
+/** Sizes of the buffers of an ESP32 for what comes in and goes out, and the heap it has left once it has started. */
+const RX_EVENTS = 4096;
+const TX_BYTES = 128;
+const FREE_HEAP = 110_000;
+const MODULES = "timer,Flash,Storage,heatshrink,fs,net,dgram,tls,http,NetworkJS,Wifi,TelnetServer,crypto,neopixel";
+const MODELLED_MODULES = ["Storage", "Wifi", "http", "net", "dgram", "crypto", "heatshrink"];
 
 /** Globals of the ESP32 build that are not modelled. */
 const UNMODELLED = (
   "I2C I2C1 I2C2 SPI SPI1 SPI2 OneWire Serial Serial2 Serial3 Terminal Telnet LoopbackA LoopbackB Graphics NRF " +
-  "Bluetooth BluetoothDevice Waveform Unistroke Touchscreen neopixel ESP32 fs dump edit setBusyIndicator " +
+  "Bluetooth BluetoothDevice Waveform Unistroke Touchscreen neopixel ESP32 fs edit setBusyIndicator " +
   "setSleepIndicator setDeepSleep setSleep compiledC peek8 poke8 peek16 poke16 peek32 poke32 shiftOut getSerial " +
-  "StorageFile File Uint24Array httpSrv httpSRq httpSRs httpCRq httpCRs Socket Server AES crypto tensorflow save"
+  "File Uint24Array httpSrv httpSRq httpSRs httpCRq httpCRs Socket Server AES crypto tensorflow"
 ).split(" ");
 
 const UNMODELLED_E = (
-  "getTemperature getAnalogVRef getVDDH nativeCall sum variance convolve FFT enableWatchdog kickWatchdog pipe " +
-  "toJS memoryArea setBootCode setClock getClock reverseByte dumpLockedVars dumpFreeList dumpFragmentation " +
-  "dumpVariables defrag getAddressOf mapInPlace dumpStr srand HSBtoRGB setPassword lockConsole setTimeZone setDST " +
-  "memoryMap asm getBattery setRTCPrescaler getRTCPrescaler getPowerUsage decodeUTF8 stopEventPropagation " +
+  "getTemperature getAnalogVRef getVDDH nativeCall FFT pipe " +
+  "memoryArea setBootCode setClock getClock dumpLockedVars dumpFreeList dumpFragmentation " +
+  "dumpVariables defrag getAddressOf dumpStr srand setPassword lockConsole " +
+  "memoryMap asm getBattery setRTCPrescaler getRTCPrescaler getPowerUsage " +
   "connectSDCard unmountSD openFile touch"
 ).split(" ");
 
-const crc32 = (bytes: string): number => {
-  let crc = 0xffffffff;
-  for (let i = 0; i < bytes.length; i++) {
-    crc ^= bytes.charCodeAt(i) & 0xff;
-    for (let bit = 0; bit < 8; bit++) crc = crc & 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
-  }
-  return (crc ^ 0xffffffff) >>> 0;
-};
 const isList = (value: unknown): value is unknown[] => Array.isArray(value);
 
 const installPrinting = (bridge: Bridge, device: ConsoleDevice): void => {
@@ -106,7 +116,7 @@ const installPrinting = (bridge: Bridge, device: ConsoleDevice): void => {
     typeof value === "string" ? value : library.format(value, { some: true, pretty: true, names: true });
   const print = native((...list: unknown[]) => device.print(`${list.map(show).join(" ")}\n`));
   method(global, "print", print);
-  const consoleObject = newObject();
+  const consoleObject = library.builtIn(newObject());
   for (const name of ["log", "debug", "info", "warn", "error"]) method(consoleObject, name, print);
   functions(consoleObject, { trace: (...list) => void print(...list) });
   method(global, "console", consoleObject);
@@ -116,11 +126,13 @@ const installPrinting = (bridge: Bridge, device: ConsoleDevice): void => {
   });
 };
 
-const installPins = (bridge: Bridge, options: GlobalsOptions, timers: Timers): void => {
+/** Returns what tells the watches that are set. */
+const installPins = (bridge: Bridge, options: GlobalsOptions, timers: Timers): (() => WaitingWatch[]) => {
+  const watches = new Map<number, WaitingWatch>();
   const { library, global, native, functions, fail, notModelled, toRealm } = bridge;
   const { newObject, method } = library;
   const { pins, pinObjects } = options;
-  const Pin: any = native((value: unknown) => pinObject(pinNumber(value)));
+  const Pin: any = native((value: unknown) => (isPinLike(value) ? pinObject(pinNumber(value)) : undefined));
   const pinList: object[] = [];
   const pinObject = (number: number): object => pinList[number] ?? fail("Error", "Invalid pin");
   /** What digitalWrite and the others take for a pin: a Pin, its name or its number. */
@@ -133,13 +145,24 @@ const installPins = (bridge: Bridge, options: GlobalsOptions, timers: Timers): v
       ? number
       : fail("Error", "Invalid pin");
   };
+  const isPinLike = (value: unknown): boolean => {
+    try {
+      return pinNumber(value) >= 0;
+    } catch {
+      return false;
+    }
+  };
+  /** Any object can stand for a pin that has the methods for it. */
+  const hasMethod = (pin: any, name: string): boolean =>
+    typeof pin === "object" && pin !== null && pinObjects.number(pin) === undefined && typeof pin[name] === "function";
   const self = (value: unknown): number => pinObjects.number(value) ?? fail("TypeError", "Pin expected");
   functions(Pin.prototype, {
     toString(this: object) {
-      return `D${self(this)}`;
+      const number = pinObjects.number(this);
+      return number === undefined ? "[object Object]" : `D${number}`;
     },
     valueOf(this: object) {
-      return self(this);
+      return pinObjects.number(this) ?? this;
     },
     read(this: object) {
       return pins.read(self(this)) === 1;
@@ -185,12 +208,14 @@ const installPins = (bridge: Bridge, options: GlobalsOptions, timers: Timers): v
   }
   method(global, "BTN1", pinList[0]);
   functions(global, {
-    digitalWrite(pin: unknown, value: any) {
+    digitalWrite(pin: any, value: any) {
+      if (hasMethod(pin, "write")) return void pin.write(value);
       if (!isList(pin)) return pins.write(pinNumber(pin), value);
       // The last pin of the list gets the lowest bit.
       for (let i = 0; i < pin.length; i++) pins.write(pinNumber(pin[i]), (Number(value) >> (pin.length - 1 - i)) & 1);
     },
-    digitalRead(pin: unknown) {
+    digitalRead(pin: any) {
+      if (hasMethod(pin, "read")) return library.toInteger(pin.read());
       if (!isList(pin)) return pins.read(pinNumber(pin));
       return pin.reduce((bits: number, item) => bits * 2 + pins.read(pinNumber(item)), 0);
     },
@@ -202,10 +227,17 @@ const installPins = (bridge: Bridge, options: GlobalsOptions, timers: Timers): v
     setWatch(callback: unknown, pin: unknown, settings?: any) {
       if (typeof callback !== "function" && typeof callback !== "string")
         return fail("Error", "Function or String not supplied!");
-      const listener = (event: WatchEvent) => timers.call(callback, [toRealmEvent(event)]);
-      return pins.setWatch(listener, pinNumber(pin), settings);
+      const listener = (event: WatchEvent) => {
+        if (settings !== true && !settings?.repeat) watches.delete(id!);
+        timers.call(callback, [toRealmEvent(event)]);
+      };
+      const id = pins.setWatch(listener, pinNumber(pin), settings);
+      if (id !== undefined) watches.set(id, { callback, pin: pinNumber(pin), settings });
+      return id;
     },
     clearWatch(...list: unknown[]) {
+      if (list.length === 0) watches.clear();
+      else watches.delete(list[0] as number);
       if (list.length === 0) return pins.clearAllWatches();
       if (list[0] === undefined) return fail("Error", "clearWatch(undefined) not allowed. Use clearWatch() instead");
       return pins.clearWatch(list[0] as number);
@@ -219,6 +251,7 @@ const installPins = (bridge: Bridge, options: GlobalsOptions, timers: Timers): v
     copy.pin = typeof event.pin === "number" ? pinList[event.pin] : event.pin;
     return copy;
   };
+  return () => [...watches.values()];
 };
 
 /** The console's device. Returns what takes the bytes that come in while it is not the console. */
@@ -252,13 +285,55 @@ const installSerial = (bridge: Bridge, device: ConsoleDevice): ((data: string) =
   };
 };
 
+/**
+ * The chip's watchdog. By default the interpreter kicks it whenever it idles: as no time passes on the board's clock while
+ * code runs, only a program that has taken over kicking can miss it. Returns what takes its power away.
+ */
+const installWatchdog = (bridge: Bridge, options: GlobalsOptions): (() => void) => {
+  let timer: number | undefined;
+  let timeoutMs = 0;
+  const stop = (): void => {
+    if (timer !== undefined) options.clock.clearTimeout(timer);
+    timer = undefined;
+  };
+  const kick = (): void => {
+    stop();
+    const bite = () => options.realm.queue(() => options.restart("reboot"));
+    if (timeoutMs) timer = options.clock.setTimeout(bite, timeoutMs);
+  };
+  bridge.functions(bridge.global.E, {
+    enableWatchdog(seconds: any, isAuto?: unknown) {
+      const isManual = isAuto !== undefined && !isAuto;
+      timeoutMs = isManual ? Math.round(seconds >= 0 ? Number(seconds) : 1) * 1000 : 0;
+      kick();
+    },
+    kickWatchdog: kick,
+  });
+  return stop;
+};
+
 const installE = (bridge: Bridge, options: GlobalsOptions): void => {
-  const { library, global, native, functions, fail, notModelled, bytes } = bridge;
-  const { newObject, method, str } = library;
+  const { library, global, native, functions, fail, notModelled } = bridge;
+  const { newObject, method } = library;
   const { Serial1 } = global;
   const device = options.console;
-  const E = newObject();
+  const E = library.builtIn(newObject());
   const flags = newObject();
+  /** Variables of a value; down to a depth those of each of its fields, which take one for their name. */
+  const sizes = (value: any, depth: number): unknown => {
+    if (depth <= 0 || (typeof value !== "object" && typeof value !== "function") || value === null)
+      return options.sizeOf(value);
+    const list = Object.keys(value).map((name) => {
+      const item = newObject();
+      item.name = name;
+      // A small number is kept beside its name, all else is a variable of its own.
+      const isBeside = typeof value[name] === "number" || typeof value[name] === "boolean" || value[name] === null;
+      item.size = isBeside ? 1 : 1 + options.sizeOf(value[name]);
+      if (depth > 1 && typeof value[name] === "object" && value[name] !== null) item.more = sizes(value[name], depth - 1);
+      return item;
+    });
+    return library.newArray(list);
+  };
   functions(E, {
     getConsole: () => device.device(),
     setConsole(target: unknown, settings?: { force?: boolean }) {
@@ -267,27 +342,14 @@ const installE = (bridge: Bridge, options: GlobalsOptions): void => {
       if (!settings?.force && (target === null || target === undefined)) return device.setDevice("Serial1");
       device.setDevice(target === Serial1 ? "Serial1" : null);
     },
-    toString: (...list: unknown[]) => list.map(bytes).join(""),
-    toFlatString: (...list: unknown[]) => list.map(bytes).join(""),
-    toArrayBuffer: (value: unknown) => library.arrayBuffer(bytes(value)),
-    toUint8Array: (...list: unknown[]) => library.uint8Array(list.map(bytes).join("")),
-    asUTF8: (value: unknown) => str(value),
-    fromUTF8: (value: unknown) => str(value),
-    isUTF8: () => false,
-    getSizeOf: (value: unknown, depth?: number) =>
-      depth === undefined || depth === 0 ? options.sizeOf(value) : notModelled("E.getSizeOf with a depth"),
-    clip: (value: number, min: number, max: number) => Math.min(Math.max(value, min), max),
+    getSizeOf(value: unknown, depth?: unknown) {
+      return sizes(value, library.toInteger(depth));
+    },
     reboot: () => options.restart("reboot"),
+    toJS: (value: unknown) => toJs(library, value, (item) => options.pinObjects.number(item) !== undefined),
     getFlags: () => flags,
     setFlags: (values: object) => void Object.assign(flags, values),
     getErrorFlags: () => library.newArray([]),
-    CRC32: (value: unknown) => crc32(bytes(value)),
-    hwRand: () => randomInt(0, 2 ** 32) - 2 ** 31,
-    lookupNoCase(haystack: Record<string, unknown>, needle: unknown, returnKey?: boolean) {
-      const wanted = str(needle).toLowerCase();
-      const key = Object.keys(haystack).find((name) => name.toLowerCase() === wanted);
-      return key === undefined ? undefined : returnKey ? key : haystack[key];
-    },
   });
   for (const name of ["deepSleep", "unsafeFlash", "unsyncFiles", "pretokenise", "onErrorSave", "onErrorFlash"])
     flags[name] = 0;
@@ -303,11 +365,15 @@ const installE = (bridge: Bridge, options: GlobalsOptions): void => {
 const installProcess = (bridge: Bridge, options: GlobalsOptions): void => {
   const { library, global, native, functions } = bridge;
   const { newObject, method } = library;
-  const process = newObject();
+  const process = library.builtIn(newObject());
   functions(process, {
     memory(collect?: unknown) {
+      const isCollected = collect === undefined || !!collect;
       const copy = newObject();
-      for (const [name, value] of Object.entries(options.memory(collect !== false))) copy[name] = value;
+      for (const [name, value] of Object.entries(options.memory(isCollected)))
+        if (isCollected || !name.startsWith("gc")) copy[name] = value;
+      copy.rx = Object.assign(newObject(), { used: 0, total: RX_EVENTS });
+      copy.tx = Object.assign(newObject(), { used: 0, total: TX_BYTES, free_heap: FREE_HEAP, largest_block: FREE_HEAP });
       return copy;
     },
   });
@@ -332,11 +398,12 @@ const installProcess = (bridge: Bridge, options: GlobalsOptions): void => {
 
 const installUrl = (bridge: Bridge): void => {
   const { library, global, functions } = bridge;
-  const { newObject, method, str } = library;
-  const url = newObject();
+  const { newObject, method } = library;
+  const url = library.builtIn(newObject());
   functions(url, {
     parse(value: unknown, parseQuery?: unknown) {
-      const text = str(value);
+      if (typeof value !== "string") return undefined;
+      const text = value;
       const result = newObject();
       const [, protocol, rest = ""] = /^(?:([^/]*:)\/\/)?([\s\S]*)$/.exec(text)!;
       if (protocol) result.protocol = protocol;
@@ -370,25 +437,68 @@ const installUrl = (bridge: Bridge): void => {
 
 /** `require`, `Modules`, `reset` and `load`. Returns the object that holds the loaded modules. */
 const installModules = (bridge: Bridge, options: GlobalsOptions): object => {
-  const { realm, library, global, functions, fail, notModelled, toRealm, mount } = bridge;
+  const { realm, library, global, native, functions, fail, notModelled, toRealm, mount, bytes } = bridge;
   const { newObject, method, str } = library;
   const builtIn: Record<string, object> = {};
   const storageApi = options.storage.api as any;
-  const Storage = newObject();
+  const Storage = library.builtIn(newObject());
   mount(storageApi, Storage);
-  const storageText = (data: unknown): unknown => {
-    if (typeof data !== "object" || data === null || isList(data) || library.isBuffer(data)) return data;
+  const storageData = (data: unknown): unknown => {
+    if (typeof data === "string" || typeof data === "function" || data === undefined) return data;
+    if (typeof data !== "object" || data === null || isList(data) || library.isBuffer(data)) return bytes(data);
     return library.format(data, { json: true });
   };
   functions(Storage, {
     write: (name: unknown, data: unknown, offset?: number, size?: number) =>
-      storageApi.write(name, storageText(data), offset, size),
-    writeJSON: (name: unknown, data: unknown) => storageApi.write(name, library.format(data, { json: true })),
+      storageApi.write(name, storageData(data), offset, size),
+    writeJSON: (name: unknown, data: unknown) =>
+      storageApi.write(name, library.format(data, { json: true, dropQuotes: true, shortEscapes: true })),
+    readJSON(name: unknown, isForgiving?: unknown) {
+      const text: string | undefined = storageApi.read(name);
+      if (text === undefined) return undefined;
+      try {
+        return library.parseJson(text, true);
+      } catch (error) {
+        if (isForgiving) return undefined;
+        throw error;
+      }
+    },
+    open(name: unknown, mode: unknown) {
+      const file = storageApi.open(name, mode);
+      const target = newObject(StorageFile.prototype);
+      openFiles.set(target, file);
+      return showFields(target, file);
+    },
     list(pattern?: any, filter?: any) {
       return toRealm(storageApi.list(hostPattern(pattern), filter));
     },
     hash: (pattern?: any) => storageApi.hash(hostPattern(pattern)),
   });
+  const openFiles = new WeakMap<object, StorageFileHandle>();
+  const StorageFile: any = native(() => fail("Error", "StorageFile: use require(\"Storage\").open"));
+  const showFields = (target: any, file: StorageFileHandle): object => {
+    for (const field of ["name", "chunk", "offset", "mode"] as const) target[field] = file[field];
+    return target;
+  };
+  const fileMethod = (call: (file: StorageFileHandle, ...list: unknown[]) => unknown) =>
+    function (this: any, ...list: unknown[]) {
+      const file = openFiles.get(this) ?? fail("Error", "Not a StorageFile");
+      try {
+        return call(file, ...list);
+      } finally {
+        showFields(this, file);
+      }
+    };
+  functions(StorageFile.prototype, {
+    read: fileMethod((file, length) => file.read(length as number)),
+    readLine: fileMethod((file) => file.readLine()),
+    getLength: fileMethod((file) => file.getLength()),
+    write: fileMethod((file, data) => file.write(typeof data === "string" ? data : str(data))),
+    erase: fileMethod((file) => file.erase()),
+    pipe: () => notModelled("StorageFile.pipe"),
+  });
+  method(StorageFile.prototype, "constructor", StorageFile);
+  method(global, "StorageFile", StorageFile);
   /** Storage matches names with `name.match(pattern)`: lets the realm's own expressions do it. */
   const hostPattern = (pattern: any): any =>
     pattern === undefined
@@ -398,8 +508,12 @@ const installModules = (bridge: Bridge, options: GlobalsOptions): object => {
             typeof pattern === "string" ? (name.includes(pattern) ? [] : null) : (pattern.exec(name) ?? null),
         };
   builtIn.Storage = Storage;
-  builtIn.Wifi = mount(options.wifi.api, newObject());
-  builtIn.http = mount(options.http.api, newObject());
+  builtIn.Wifi = mount(options.wifi.api, library.builtIn(newObject()));
+  builtIn.crypto = createCrypto(bridge);
+  builtIn.heatshrink = createHeatshrink(bridge);
+  builtIn.net = mount(options.http.net, library.builtIn(newObject()));
+  builtIn.dgram = mount(options.http.dgram, library.builtIn(newObject()));
+  builtIn.http = mount(options.http.api, library.builtIn(newObject()));
 
   const modules = newObject();
   functions(global, {
@@ -414,13 +528,23 @@ const installModules = (bridge: Bridge, options: GlobalsOptions): object => {
       if (code === undefined) return fail("Error", `Module "${name}" not found`);
       return (modules[name] = realm.runModule(code, "module"));
     },
-    reset: () => options.restart("reset"),
-    load(file?: unknown) {
-      if (file !== undefined) return notModelled("load(file)");
-      return options.restart("load");
+    reset(isFlashCleared?: unknown) {
+      if (isFlashCleared) {
+        options.console.print("Erasing saved code.");
+        for (const name of [".varimg", ".bootcde", ".bootrst"]) options.storage.api.erase(name);
+        options.console.print("\nDone!\n");
+      }
+      options.restart("reset");
     },
+    load: (file?: unknown) => options.restart("load", file === undefined ? undefined : str(file)),
+    save() {
+      if (options.storage.api.read(".bootcde") !== undefined)
+        return fail("Error", "Cannot save: .bootcde file already exists. Please remove it first.");
+      return options.restart("save");
+    },
+    dump: () => options.console.print(options.dump()),
   });
-  const Modules = newObject();
+  const Modules = library.builtIn(newObject());
   functions(Modules, {
     getCached: () => library.newArray(Object.keys(modules)),
     removeCached(name: unknown) {
@@ -442,18 +566,10 @@ const installUnmodelled = (bridge: Bridge): void => {
   const { library, global, native, notModelled } = bridge;
   for (const name of UNMODELLED) {
     if (name in global) continue;
-    library.define(global, name, {
-      get: native(() => notModelled(name)),
-      set: replaceable(name),
-      enumerable: false,
-      configurable: true,
-    });
-  }
-  /** A program may define a global of its own by such a name. */
-  function replaceable(name: string): (value: unknown) => void {
-    return native((value: unknown) =>
-      library.define(global, name, { value, writable: true, enumerable: true, configurable: true }),
-    );
+    // A function, as far as `typeof` can see; whatever else is done with it says what it is.
+    const missing = native(() => notModelled(name));
+    const stand = new Proxy(missing, { get: () => notModelled(name), set: () => notModelled(name) });
+    library.method(global, name, stand);
   }
   for (const [name, value] of Object.entries({ HIGH: 1, LOW: 0 })) library.method(global, name, value);
 };
@@ -462,14 +578,25 @@ const installUnmodelled = (bridge: Bridge): void => {
 export const installGlobals = (options: GlobalsOptions): Globals => {
   const bridge = createBridge(options.realm);
   installPrinting(bridge, options.console);
-  installDate(bridge, options.clock, options.timeAtBootMs);
-  const timers = installTimers(bridge, options.clock);
-  installPins(bridge, options, timers);
+  const timers = installTimers(bridge, options.clock, options.intervalRemoved);
+  const watches = installPins(bridge, options, timers);
   const serialData = installSerial(bridge, options.console);
   installE(bridge, options);
+  installComputing(bridge);
+  installDate(bridge, options.clock, options.timeAtBootMs);
+  const stopWatchdog = installWatchdog(bridge, options);
   installProcess(bridge, options);
   installUrl(bridge);
   const modules = installModules(bridge, options);
   installUnmodelled(bridge);
-  return { stop: timers.stop, roots: () => [...timers.roots(), modules], serialData };
+  const stop = (): void => {
+    timers.stop();
+    stopWatchdog();
+  };
+  return {
+    stop,
+    roots: () => [...timers.roots(), modules],
+    serialData,
+    waiting: () => ({ timers: timers.waiting(), watches: watches(), modules: modules as Record<string, unknown> }),
+  };
 };

@@ -2,6 +2,7 @@ import nodeHttp from "node:http";
 import nodeHttps from "node:https";
 import type { Clock, Deliver, Events } from "./clock";
 import { boardError, withEvents } from "./clock";
+import { createSockets, type Server, type ServerRequest, type ServerResponse, type Sockets } from "./sockets";
 
 export interface HttpOptions {
   clock: Clock;
@@ -53,11 +54,15 @@ export interface HttpRequest extends Events {
 export interface HttpApi {
   request(options: HttpRequestOptions | string, callback?: (response: HttpResponse) => void): HttpRequest | undefined;
   get(options: HttpRequestOptions | string, callback?: (response: HttpResponse) => void): HttpRequest | undefined;
-  createServer(...args: unknown[]): never;
+  createServer(callback: (request: ServerRequest, response: ServerResponse) => void): Server;
 }
 
 export interface Http {
   api: HttpApi;
+  /** Module `net`. */
+  net: Sockets["net"];
+  /** What `require("dgram")` gives: sockets for single packets, on Node's. */
+  dgram: Sockets["dgram"];
   /** Cuts every connection. No event of any request is delivered afterwards. */
   closeAll(): void;
   /** Requests that hold a connection. */
@@ -109,6 +114,7 @@ export function createHttp(options: HttpOptions): Http {
   const print = options.print ?? (() => {});
   const callData = options.callData ?? ((fn) => fn());
   const open = new Set<{ destroy(): void }>();
+  const sockets = createSockets({ clock, deliver: options.deliver, online, print });
   let isClosed = false;
 
   const deliver: Deliver = (fn) =>
@@ -442,12 +448,13 @@ export function createHttp(options: HttpOptions): Http {
         req?.end();
         return req;
       },
-      createServer() {
-        throw boardError("Error", "http.createServer is not modelled by the simulator");
-      },
+      createServer: (callback) => sockets.createHttpServer(callback),
     },
+    net: sockets.net,
+    dgram: sockets.dgram,
     closeAll() {
       isClosed = true;
+      sockets.closeAll();
       for (const connection of [...open]) connection.destroy();
     },
     open: () => open.size,

@@ -10,22 +10,35 @@
   const G = globalThis;
   const NativeError = Error;
   const { TypeError: NativeTypeError, RangeError: NativeRangeError } = G;
-  const { Map: NativeMap, WeakMap: NativeWeakMap, WeakSet: NativeWeakSet } = G;
+  const { WeakMap: NativeWeakMap, WeakSet: NativeWeakSet } = G;
   const nativeKeys = Object.keys;
   const nativeDescriptor = Object.getOwnPropertyDescriptor;
   const define = Object.defineProperty;
   const nativeGetPrototypeOf = Object.getPrototypeOf;
   const nativeIsInteger = Number.isInteger;
   const trunc = Math.trunc;
+  const setPrototype = Object.setPrototypeOf;
+  const nativeCreate = Object.create;
+  const NativeArrayBuffer = ArrayBuffer;
+  const ArrayBufferPrototype = {};
+  /** The longest buffer of the interpreter, in bytes. */
+  const MAX_BUFFER = 0xffffff;
   const floor = Math.floor;
+  const reflectApply = Reflect.apply;
+  const construct = Reflect.construct;
+  const isPrototypeOf = Object.prototype.isPrototypeOf;
   const isArray = Array.isArray;
   const isView = ArrayBuffer.isView;
   const nativeParseInt = parseInt;
-  const NativeDate = Date;
   const fromCharCode = String.fromCharCode;
   const NativeBigInt = BigInt;
+  const NativeNumber = Number;
+  const NativeString = String;
+  const NativeBoolean = Boolean;
   const nativeNumberToString = Number.prototype.toString;
   const ownNames = Object.getOwnPropertyNames;
+  const none = Symbol("none");
+  const { iterator } = Symbol;
   NativeError.stackTraceLimit = 30;
 
   const method = (object, name, value) =>
@@ -62,7 +75,7 @@
   const errorClasses = {};
   const makeErrorClass = (type) => {
     const ErrorClass = function (message) {
-      const self = this instanceof ErrorClass ? this : Object.create(ErrorClass.prototype);
+      const self = this instanceof ErrorClass ? this : nativeCreate(ErrorClass.prototype);
       if (message !== undefined) self.message = message;
       self.type = type;
       self.stack = host.stack(new NativeError().stack);
@@ -78,11 +91,14 @@
   };
   for (const type of ["Error", "TypeError", "SyntaxError", "ReferenceError", "InternalError"]) makeErrorClass(type);
 
-  const makeError = (type, message, nativeStack) => {
-    const error = Object.create((errorClasses[type] || errorClasses.Error).prototype);
+  /** `at`: the place to report, where that is not the one of the call that led here. */
+  const makeError = (type, message, nativeStack, at) => {
+    const ErrorClass = errorClasses[type] || errorClasses.Error;
+    useClass(ErrorClass);
+    const error = nativeCreate(ErrorClass.prototype);
     error.message = message;
     error.type = type;
-    error.stack = host.stack(nativeStack || new NativeError().stack);
+    error.stack = host.stack(nativeStack || new NativeError().stack, at);
     return error;
   };
   const isRealmError = (value) => Object.values(errorClasses).some((ErrorClass) => value instanceof ErrorClass);
@@ -117,7 +133,7 @@
     if (
       (match = /^Cannot (?:read|set) properties of (null|undefined) \((?:reading|setting) '([\s\S]*)'\)$/.exec(message))
     ) {
-      if (/^[A-Za-z_$][\w$]*$/.test(match[2]))
+      if (!host.isComputedRead(stack))
         return makeError("Error", `Can't read property '${match[2]}' of ${match[1]}`, stack);
       return makeError(
         "Error",
@@ -125,20 +141,35 @@
         stack,
       );
     }
-    if ((match = /^([\s\S]*) is not a function(?: or its return value is not iterable)?$/.exec(message))) {
-      const name = /([\w$]+)$/.exec(match[1]);
-      return makeError("Error", name ? `Function "${name[1]}" not found!` : "Function not found!", stack);
-    }
-    if (/is not a constructor$/.test(message))
-      return makeError("Error", "Constructor should be a function, but is undefined", stack);
+    if ((match = /^([\s\S]*) is not a function(?: or its return value is not iterable)?$/.exec(message)))
+      return makeError("Error", noFunction(match[1], stack), stack);
     if (/^Assignment to constant variable/.test(message) || /read only property/.test(message))
       return makeError("TypeError", "Assignment to a constant", stack);
-    if (/'in' operator/.test(message)) return makeError("Error", "Can't use 'in' operator to search a String", stack);
-    if (/Right-hand side of 'instanceof'/.test(message))
-      return makeError("Error", "Expecting function on RHS, got undefined", stack);
     if (/Cannot convert object to primitive|Converting circular/.test(message))
       return makeError("InternalError", "Variable type cannot be converted to string", stack);
     return makeError(value instanceof NativeTypeError ? "TypeError" : "Error", message, stack);
+  };
+
+  /**
+   * What is said of a call of something that is no function. V8 tells only how that is written; what it is can be seen
+   * where it is a constant or hangs on a global name, and no function has names of its own.
+   */
+  const noFunction = (written, stack) => {
+    const literal = /^(?:(-?\d[\d.]*)|("[^]*")|(true|false)|(null))$/.exec(written);
+    if (literal)
+      return `Expecting function, got ${literal[1] ? "Number" : literal[2] ? "String" : literal[3] ? "Number" : "null"}`;
+    const name = /([\w$]+)$/.exec(written);
+    if (host.isAtProgramLevel(stack) && /^[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*$/.test(written)) {
+      let value = G;
+      for (const part of written.split(".")) {
+        if (value === null || value === undefined) break;
+        const holder = typeof value === "object" || typeof value === "function" ? value : undefined;
+        const found = holder && nativeDescriptor(holder, part);
+        value = found && found.get ? undefined : value[part];
+      }
+      if (value !== undefined) return `Expecting function, got ${typeName(value)}`;
+    }
+    return name && name[1] !== "undefined" ? `Function "${name[1]}" not found!` : "Function not found!";
   };
 
   // ---- Numbers
@@ -214,10 +245,20 @@
     return floatToString(number);
   };
 
+  /** What has no name of its own in the interpreter: it takes built-in objects for functions. */
+  const builtInObjects = new NativeWeakSet();
   /** Lists of numbers that are no object to the interpreter; a DataView is one. */
-  const isBuffer = (value) => value instanceof ArrayBuffer || (isView(value) && !(value instanceof DataView));
+  const isBuffer = (value) => isView(value) && !(value instanceof DataView);
+  const isArrayBuffer = (value) => isView(value) && nativeGetPrototypeOf(value) === ArrayBufferPrototype;
   const isObject = (value) =>
     typeof value === "object" && value !== null && !isArray(value) && !isBuffer(value) && !host.isPin(value);
+  /** V8 makes an object of a primitive that a function is called on; the interpreter does not. */
+  const unboxed = (value) =>
+    typeof value === "object" &&
+    value !== null &&
+    (value instanceof NativeNumber || value instanceof NativeString || value instanceof NativeBoolean)
+      ? value.valueOf()
+      : value;
   /** A value as text, as `String` makes it. */
   const str = (value) => {
     if (typeof value === "string") return value;
@@ -225,9 +266,10 @@
     if (value === null || value === undefined || typeof value === "boolean") return `${value}`;
     if (typeof value === "function") return functionToString(value);
     if (isArray(value)) return joinArray(value);
-    if (isBuffer(value)) return joinArray(isView(value) ? value : new Uint8Array(value));
+    if (isBuffer(value)) return joinArray(value);
     if (brokenValues.has(value)) throw makeError("InternalError", "Variable type cannot be converted to string");
     if (host.isPin(value)) return value.toString();
+    if (builtInObjects.has(value)) return "function () { [native code] }";
     if (value.toString === undefined || value.toString === Object.prototype.toString) return "[object Object]";
     if (typeof value.toString !== "function")
       throw makeError("Error", `Expecting function, got ${typeName(value.toString)}`);
@@ -375,7 +417,6 @@
     /^[\t-\r ]*[+-]?(?:0x[\da-f.]+|0o[0-7.]+|0b[01.]+|0[89.][\d.]*|0[0-7][0-7.]*|[1-9.][\d.]*)$/i;
   const isIntegerText = (text, allowsPoint) =>
     INTEGER_TEXT.test(text) && text.split(".").length <= (allowsPoint ? 2 : 1);
-  const NativeNumber = Number;
   /** `jsvGetFloat` */
   const toNumber = (value) => {
     if (typeof value === "number") return value;
@@ -383,9 +424,10 @@
     if (value === null || typeof value === "boolean") return NativeNumber(value);
     if (typeof value !== "object") return NaN;
     if (host.isPin(value)) return value.valueOf();
-    const list = value instanceof ArrayBuffer ? new Uint8Array(value) : value;
-    if (!isArray(list) && !isBuffer(list)) return NaN;
-    return list.length === 0 ? 0 : list.length === 1 ? toNumber(list[0]) : NaN;
+    const plain = unboxed(value);
+    if (plain !== value) return toNumber(plain);
+    if (!isArray(value) && !isBuffer(value)) return NaN;
+    return value.length === 0 ? 0 : value.length === 1 ? toNumber(value[0]) : NaN;
   };
   /** `jsvGetInteger`: 32 bits; 0 for what is no number. */
   const toInteger = (value) => {
@@ -397,14 +439,27 @@
   };
   const EspruinoNumber = function (value) {
     const number = arguments.length === 0 ? 0 : toNumber(value);
-    return new.target ? new NativeNumber(number) : number;
+    return number;
   };
   EspruinoNumber.prototype = NativeNumber.prototype;
   method(NativeNumber.prototype, "constructor", EspruinoNumber);
-  for (const name of ["NaN", "MAX_VALUE", "MIN_VALUE", "NEGATIVE_INFINITY", "POSITIVE_INFINITY"])
-    define(EspruinoNumber, name, { value: name === "NaN" ? NaN : NativeNumber[name] });
+  const numberConstants = {
+    NaN,
+    MAX_VALUE: NativeNumber.MAX_VALUE,
+    // The smallest that has all its digits.
+    MIN_VALUE: 2 ** -1022,
+    NEGATIVE_INFINITY: -Infinity,
+    POSITIVE_INFINITY: Infinity,
+  };
+  for (const name of nativeKeys(numberConstants)) define(EspruinoNumber, name, { value: numberConstants[name] });
   method(G, "Number", EspruinoNumber);
 
+  /** Whole numbers have 64 bits, whose overflow wraps. */
+  const wholeNumber = (digits, radix) => {
+    let value = NativeBigInt(0);
+    for (const char of digits) value = value * NativeBigInt(radix) + NativeBigInt(nativeParseInt(char, radix));
+    return NativeNumber(NativeBigInt.asIntN(64, value));
+  };
   method(G, "isNaN", function (value) {
     if (value === undefined || isObject(value)) return true;
     if (typeof value === "string") {
@@ -426,11 +481,14 @@
     else rest = text.slice(match[0].length - prefix.length);
     if (!used) return 0;
     let result = NaN;
+    let digits = "";
     for (const char of rest) {
       const digit = "0123456789abcdefghijklmnopqrstuvwxyz".indexOf(char.toLowerCase());
       if (digit < 0 || digit >= used) break;
       result = (result === result ? result : 0) * used + digit;
+      digits += char;
     }
+    if (result >= 2 ** 53) result = wholeNumber(digits, used);
     return match[1] === "-" ? 0 - result : result;
   });
   method(G, "parseFloat", function (value) {
@@ -447,11 +505,12 @@
   const functionInfos = new NativeWeakMap();
   const functionScopes = new NativeWeakMap();
 
-  const functionText = (fn, limit) => {
-    const info = functionInfos.get(fn);
+  const replacements = new NativeWeakMap();
+  const functionText = (fn, limit, known) => {
+    const info = known || functionInfos.get(fn);
     if (!info) return "() { [native code] }";
     const params = `(${info.params.join(",")}) `;
-    const code = info.body.trim();
+    const code = info.body;
     if (code === "") return `${params}{}`;
     if (limit) return `${params}{ ... }`;
     const hasNewLine = code.includes("\n");
@@ -460,29 +519,46 @@
   };
   const functionToString = (fn) =>
     fn.toString === Function.prototype.toString ? `function ${functionText(fn)}` : str(fn.toString());
+  // Programs write the code of a function to a file, and read it from there.
+  define(Function.prototype, "\xffcod", {
+    get() {
+      const info = functionInfos.get(this);
+      return info && info.body;
+    },
+  });
   method(Function.prototype, "toString", function () {
     return `function ${functionText(this)}`;
   });
   const NativeFunction = Function;
   const EspruinoFunction = function () {
-    const values = [].slice.call(arguments).map(str);
-    const body = values.length ? values.pop() : "";
-    return host.evaluate(`(function(${values.join(",")}){${body}})`);
+    const values = [].slice.call(arguments);
+    const body = values.pop();
+    if (typeof body !== "string")
+      throw makeError("TypeError", `Function code must be a String, got '${typeName(body)}'`);
+    // Each text names one parameter, whatever it is.
+    const names = values.map(str);
+    const params = names.map((name, index) => (/^[A-Za-z_$][\w$]*$/.test(name) ? name : `_$${index}`));
+    const fn = host.evaluate(`(function(${params.join(",")}){${body}\n})`);
+    const bodyStart = `(function(${params.join(",")}){`.length;
+    Object.assign(functionInfos.get(fn), { params: names, body, isExpression: false, bodyStart });
+    return fn;
   };
   EspruinoFunction.prototype = NativeFunction.prototype;
   method(NativeFunction.prototype, "constructor", EspruinoFunction);
   method(G, "Function", EspruinoFunction);
   const nativeApply = NativeFunction.prototype.apply;
-  const reflectApply = Reflect.apply;
   const MAX_APPLY_ARGUMENTS = 256;
   method(NativeFunction.prototype, "apply", function (thisValue, list) {
-    if (list !== undefined && list !== null && list.length > MAX_APPLY_ARGUMENTS)
+    if (list !== undefined && !isIterable(list))
+      throw makeError("Error", `Second argument to Function.apply must be iterable, got ${typeName(list)}`);
+    if (list !== undefined && list.length > MAX_APPLY_ARGUMENTS)
       throw makeError(
         "Error",
         `Array passed to Function.apply is too big! Maximum ${MAX_APPLY_ARGUMENTS} arguments, got ${list.length}`,
       );
     const before = enterStack(CALL_STACK);
-    return leaveStack(before, reflectApply(nativeApply, this, [thisValue, list === null ? undefined : list]));
+    const values = typeof list === "string" ? [...list] : list;
+    return leaveStack(before, reflectApply(nativeApply, this, [thisValue, values]));
   });
   const nativeCall = NativeFunction.prototype.call;
   method(NativeFunction.prototype, "call", function () {
@@ -490,22 +566,78 @@
     return leaveStack(before, reflectApply(nativeCall, this, arguments));
   });
 
+  const bounds = new NativeWeakMap();
+  const nativeBind = NativeFunction.prototype.bind;
+  // The interpreter copies the function: it shows its code, and can be bound once more.
+  method(NativeFunction.prototype, "bind", function (self) {
+    const info = functionInfos.get(this);
+    if (!info) return reflectApply(nativeBind, this, arguments);
+    const known = bounds.get(this);
+    const target = known ? known.target : this;
+    const given = [].slice.call(arguments, 1);
+    if (known) given.unshift(...known.given);
+    const bound = reflectApply(nativeBind, target, [self, ...given]);
+    define(bound, "length", { value: target.length, configurable: true });
+    define(bound, "prototype", { value: {}, writable: true });
+    bounds.set(bound, { target, self, given });
+    functionInfos.set(bound, info);
+    functionScopes.set(bound, functionScopes.get(target));
+    return bound;
+  });
+
   // ---- Classes: fields stand on the prototype, `super` starts from `this`.
-  const superError = () => makeError("SyntaxError", "Calling 'super' outside of class");
-  const makeClass = (scope, parent, members) => {
+  const superError = (at) => makeError("SyntaxError", "Calling 'super' outside of class", undefined, at);
+  const isBuiltInPrototype = (object) => {
+    if (typeof object !== "object" || object === null || object === NativeObject.prototype) return false;
+    const own = nativeDescriptor(object, "constructor");
+    if (!own || own.enumerable || typeof own.value !== "function" || functionInfos.has(own.value)) return false;
+    return own.value.prototype === object;
+  };
+  const standIns = new NativeWeakMap();
+  /** Built-in classes the program has an object of: from then on their prototypes point back to them. */
+  const usedClasses = new NativeWeakSet();
+  const useClass = (Class) => {
+    usedClasses.add(Class);
+    const standIn = standIns.get(Class.prototype);
+    if (standIn) method(standIn, "constructor", Class);
+  };
+  /**
+   * What inherits from a prototype: of a built-in class that is an object without its methods, which the interpreter
+   * finds by the kind of a value and not by its prototype.
+   */
+  const parentPrototype = (prototype) => {
+    if (!isBuiltInPrototype(prototype)) return prototype;
+    if (!standIns.has(prototype)) {
+      standIns.set(prototype, {});
+      if (usedClasses.has(prototype.constructor)) useClass(prototype.constructor);
+    }
+    return standIns.get(prototype);
+  };
+
+  /** As long as the program has not used a built-in class there is no prototype to inherit from. */
+  const classPrototype = (prototype) => {
+    const isMissing =
+      isBuiltInPrototype(prototype) && !standIns.has(prototype) && !usedClasses.has(prototype.constructor);
+    return isMissing ? NativeObject.prototype : parentPrototype(prototype);
+  };
+
+  const classes = new NativeWeakSet();
+  const makeClass = (scope, parent, parentName, members) => {
     const holder = {};
     const list = members(holder);
     const entry = list.find((item) => item[0] === "constructor");
     if (parent !== undefined && typeof parent !== "function")
-      throw makeError("SyntaxError", `'extends' argument should be a function, got ${typeName(parent)}`);
+      throw makeError("SyntaxError", `'extends' argument "${parentName}" should be a function, got ${typeName(parent)}`);
     const Class = entry
       ? entry[2]
       : function () {
           if (parent !== undefined && functionInfos.has(parent)) reflectApply(parent, this, arguments);
         };
-    if (!entry) functionInfos.set(Class, { name: "", params: [], body: "", isExpression: false, start: 0, end: 0 });
+    const body = parent === undefined ? "" : `${parentName}.apply(this,arguments)`;
+    if (!entry) functionInfos.set(Class, { name: "", params: [], body, isExpression: false, start: 0, end: 0 });
     holder.constructor = Class;
-    const prototype = Object.create(parent === undefined ? Object.prototype : parent.prototype);
+    classes.add(Class);
+    const prototype = nativeCreate(parent === undefined ? NativeObject.prototype : classPrototype(parent.prototype));
     method(prototype, "constructor", Class);
     Class.prototype = prototype;
     for (const [kind, name, value] of list) {
@@ -514,23 +646,29 @@
       if (plain === "constructor") continue;
       if (plain === "get" || plain === "set") {
         const old = nativeDescriptor(target, name);
-        define(target, name, { get: old && old.get, set: old && old.set, [plain]: value, configurable: true });
-      } else if (plain === "field") target[name] = value;
-      else method(target, name, value);
+        define(target, name, {
+          get: old && old.get,
+          set: old && old.set,
+          [plain]: value,
+          configurable: true,
+          enumerable: true,
+        });
+      } else target[name] = value;
     }
     return Class;
   };
-  const superCall = (holder, self, list) => {
-    if (!holder) throw superError();
+  const directSuper = (holder, self, at, ...list) => {
+    if (!holder || self === G) throw superError(at);
     const parent = nativeGetPrototypeOf(holder.constructor.prototype);
-    if (!parent || parent === Object.prototype || !functionInfos.has(parent.constructor)) throw superError();
+    if (!parent || parent === NativeObject.prototype) throw superError(at);
+    if (!hasOwn(parent, "constructor")) throw makeError("Error", "Function not found!", undefined, at);
     return reflectApply(parent.constructor, self, list);
   };
   const superOf = (self) => {
     const own =
       typeof self === "function"
         ? self.prototype
-        : self === undefined || self === null
+        : self === undefined || self === null || self === G
           ? undefined
           : nativeGetPrototypeOf(self);
     const parent = own && nativeGetPrototypeOf(own);
@@ -573,9 +711,10 @@
     if (typeof value === "function") return "Function";
     if (typeof value === "string") return "String";
     if (typeof value === "number") return "Number";
-    if (typeof value === "boolean") return "bool";
-    if (isView(value) || value instanceof ArrayBuffer) return className(value);
-    return "Object";
+    if (typeof value === "boolean") return "Number";
+    if (host.isPin(value)) return "Pin";
+    if (builtInObjects.has(value)) return "Function";
+    return isBuffer(value) ? className(value) : "Object";
   };
   const bufferClasses = [
     "Uint8Array",
@@ -587,14 +726,13 @@
     "Int32Array",
     "Float32Array",
     "Float64Array",
-    "DataView",
-    "ArrayBuffer",
   ].map((name) => [name, G[name]]);
   const className = (value) => {
-    const found = bufferClasses.find((pair) => value instanceof pair[1]);
-    return found ? found[0] : "Object";
+    if (isArrayBuffer(value)) return "ArrayBuffer";
+    return bufferClasses.find((pair) => value instanceof pair[1])[0];
   };
 
+  const dataViewFields = (view) => ({ buffer: view.buffer, byteOffset: view.byteOffset, byteLength: view.byteLength });
   const needsNewLine = (value) =>
     !(
       value === undefined ||
@@ -603,10 +741,11 @@
       typeof value === "boolean" ||
       host.isPin(value)
     );
-  const isIdentifier = (text) => /^[A-Za-z_$][\w$]*$/.test(text);
+  const isIdentifier = (text) => /^[A-Za-z_]\w*$/.test(text);
 
-  /** Flags: `json some all pretty limit names dropQuotes`, see `FormatFlags` in realm.ts. */
+  /** Flags: `json some all pretty limit names dropQuotes shortEscapes`, see `FormatFlags` in realm.ts. */
   const format = (value, flags, whitespace = "  ") => {
+    const isJson = flags.json && !flags.shortEscapes;
     const busy = [];
     const newLine = (indent) => "\n" + whitespace.repeat(indent);
     const fields = (keys, read, indent, isFirst) => {
@@ -618,7 +757,7 @@
         const descriptor = read(key);
         if (!descriptor || descriptor.get || descriptor.set) continue;
         const item = descriptor.value;
-        if (flags.json && (typeof item === "function" || item === undefined)) continue;
+        if (flags.json && (typeof item === "function" || item === undefined || builtInObjects.has(item))) continue;
         sinceNewLine++;
         if (!first) out += flags.pretty ? ", " : ",";
         let newNeeds = !!flags.some && needsNewLine(item);
@@ -633,14 +772,15 @@
           sinceNewLine = 0;
         }
         const bare = flags.dropQuotes && (/^(0|[1-9]\d*)$/.test(key) || (key.length < 63 && isIdentifier(key)));
-        out += (bare ? key : quote(key, flags.json)) + (flags.pretty ? ": " : ":");
+        out += (bare ? key : quote(key, isJson)) + (flags.pretty ? ": " : ":");
         first = false;
         out += write(item, indent + 1, key);
         needNewLine = newNeeds;
       }
       return { out, needNewLine };
     };
-    const write = (item, indent, key, noToJson) => {
+    const write = (given, indent, key, noToJson) => {
+      const item = unboxed(given);
       if (item === undefined) return flags.json ? "null" : "undefined";
       if (item === null || typeof item === "boolean") return `${item}`;
       if (typeof item === "number") return flags.json && !(item - item === 0) ? "null" : numberToString(item);
@@ -648,21 +788,26 @@
         const text = str(item);
         if (flags.limit && text.length > LIMIT_STRING)
           return quote(text.slice(0, LIMITED_STRING)) + LIMIT_TEXT + quote(text.slice(-LIMITED_STRING));
-        return quote(text, flags.json);
+        return quote(text, isJson);
       }
       if (host.isPin(item)) return str(item);
-      if (typeof item === "function") return flags.json ? "undefined" : `function ${functionText(item, flags.limit)}`;
+      if (typeof item === "function" || builtInObjects.has(item))
+        return flags.json ? "undefined" : `function ${functionText(item, flags.limit)}`;
       if (busy.includes(item)) return LIMIT_TEXT;
-      if (brokenValues.has(item)) return str(item);
+      if (brokenValues.has(item)) {
+        host.raise(makeError("InternalError", "Variable type cannot be converted to string"));
+        return "";
+      }
       busy.push(item);
       try {
         if (isArray(item)) return writeArray(item, indent);
-        if (isView(item) || item instanceof ArrayBuffer) return writeBuffer(item, indent);
+        if (isBuffer(item)) return writeBuffer(item, indent);
         const device = !flags.json && host.deviceName(item);
         if (device) return device;
         if (flags.names) {
           const prototype = nativeGetPrototypeOf(item);
           const own = prototype && prototype !== Object.prototype && nativeDescriptor(prototype, "constructor");
+          if (item instanceof DataView) return `DataView: ${writeObject(dataViewFields(item), indent)}`;
           if (own && own.value !== Object) {
             const name = host.globalNameOf(own.value);
             const prefix = name === undefined ? "" : `${name}: `;
@@ -683,7 +828,9 @@
     };
     const writeObject = (item, indent) => {
       const names =
-        item === G ? host.globalNames() : ownNames(item).filter((name) => nativeDescriptor(item, name).enumerable);
+        item === G
+          ? host.globalNames()
+          : ownNames(item).filter((name) => name !== "constructor" && nativeDescriptor(item, name).enumerable);
       const { out, needNewLine } = fields(names, (name) => nativeDescriptor(item, name), indent, true);
       return (flags.pretty ? "{ " : "{") + out + (needNewLine ? newLine(indent) : "") + (flags.pretty ? " }" : "}");
     };
@@ -720,10 +867,12 @@
     };
     const writeBuffer = (item, indent) => {
       let name = className(item);
-      const values = item instanceof ArrayBuffer || name === "DataView" ? new Uint8Array(item.buffer || item) : item;
-      const isBuffer = name === "ArrayBuffer";
-      if (!flags.json && !values.some((value) => value !== 0)) return `new ${name}(${values.length})`;
-      if (isBuffer) name = "Uint8Array";
+      const values = item;
+      const isArrayBuffer = name === "ArrayBuffer";
+      let isZero = true;
+      for (let i = 0; i < values.length && isZero; i++) isZero = values[i] === 0;
+      if (!flags.json && isZero) return `new ${name}(${values.length})`;
+      if (isArrayBuffer) name = "Uint8Array";
       let out = flags.json ? "[" : `new ${name}([`;
       const limited = flags.limit && values.length > LIMIT_AMOUNT;
       for (let i = 0; i < values.length; i++) {
@@ -734,13 +883,14 @@
         out += write(values[i], indent + 1);
       }
       if (flags.all) out += newLine(indent);
-      return out + (flags.json ? "]" : "])") + (isBuffer && !flags.json ? ".buffer" : "");
+      return out + (flags.json ? "]" : "])") + (isArrayBuffer && !flags.json ? ".buffer" : "");
     };
     return write(value, 0);
   };
   // ---- JSON
   const JSON_TOKEN = /[ \t\r\n\v\f]*(?:\/\/[^\n]*[ \t\r\n]*|\/\*[\s\S]*?\*\/[ \t\r\n]*)*/y;
-  const parseJson = (source) => {
+  /** `isLenient`: names and numbers may be keys, as in files. */
+  const parseJson = (source, isLenient) => {
     const text = str(source);
     let position = 0;
     let token;
@@ -748,10 +898,12 @@
       if (token.kind === "EOF") return "EOF";
       if (token.kind === "WORD") return token.value;
       if (token.kind === "UNFINISHED") return "UNFINISHED STRING";
-      return token.kind.length > 1 ? token.kind : "'" + token.kind + "'";
+      return token.kind.length > 1 ? token.kind : `'${token.kind}'`;
     };
     let tokenStart = 0;
+    let lastStart = 0;
     const next = () => {
+      lastStart = tokenStart;
       JSON_TOKEN.lastIndex = position;
       position += JSON_TOKEN.exec(text)[0].length;
       tokenStart = position;
@@ -812,7 +964,7 @@
             const length = escape === "u" ? 4 : 2;
             const digits = /^[0-9a-fA-F]*/.exec(text.slice(position, position + length))[0];
             position += digits.length;
-            if (digits.length < length) throw makeError("Error", "Invalid escape sequence");
+            if (digits.length < length) throw failure("Error", "Invalid escape sequence", lastStart);
             value += fromCharCode(nativeParseIntHex(digits) & 0xff);
           } else if (escape >= "0" && escape <= "7") {
             const digits = /^[0-7]{1,3}/.exec(text.slice(position - 1, position + 2))[0];
@@ -829,16 +981,17 @@
         }
         return;
       }
-      position++;
-      token = { kind: char };
+      const double = text.slice(position, position + 2);
+      token = { kind: double === "--" || double === "++" ? double : char };
+      position += token.kind.length;
     };
-    const syntax = (message) => {
-      const error = makeError("SyntaxError", message);
-      error.stack = host.frame(text, tokenStart);
+    const failure = (type, message, at) => {
+      const error = makeError(type, message);
+      error.stack = host.frame(text, at);
       return error;
     };
     const match = (kind) => {
-      if (token.kind !== kind) throw syntax(`Got ${tokenText()} expected '${kind}'`);
+      if (token.kind !== kind) throw failure("SyntaxError", `Got ${tokenText()} expected '${kind}'`, tokenStart);
       next();
     };
     const nothing = {};
@@ -873,8 +1026,11 @@
         const object = {};
         next();
         while (token.kind === "STRING" || token.kind === "INT" || token.kind === "ID" || token.kind === "WORD") {
-          if (token.kind !== "STRING") throw syntax(`Got ${tokenText()} expected STRING`);
-          const name = token.value;
+          if (token.kind !== "STRING" && !isLenient) {
+            const got = token.kind === "ID" ? `ID:${token.value}`.slice(0, 29) : tokenText();
+            throw failure("SyntaxError", `Got ${got} expected STRING`, tokenStart);
+          }
+          const name = str(token.value);
           next();
           match(":");
           const item = parse();
@@ -886,7 +1042,7 @@
         match("}");
         return object;
       }
-      throw syntax(`Expecting valid value, got ${tokenText()}`);
+      throw failure("SyntaxError", `Expecting valid value, got ${tokenText()}`, lastStart);
     };
     next();
     const result = parse();
@@ -895,7 +1051,7 @@
   const nativeParseIntHex = (digits) => nativeParseInt(digits, 16);
   const nativeHasOwn = Object.prototype.hasOwnProperty;
   const hasOwn = (object, name) => nativeHasOwn.call(object, name);
-  method(JSON, "parse", parseJson);
+  method(JSON, "parse", (text) => parseJson(text, false));
   method(JSON, "stringify", function (value, replacer, space) {
     let whitespace = "";
     if (typeof space === "number") whitespace = " ".repeat(space < 0 ? 0 : space > 10 ? 10 : trunc(space));
@@ -1069,7 +1225,7 @@
   const EspruinoRegExp = function (source, flags) {
     if (typeof source !== "string")
       throw makeError("TypeError", `Expecting String as first argument, got ${typeName(source)}`);
-    const self = this instanceof EspruinoRegExp ? this : Object.create(EspruinoRegExp.prototype);
+    const self = this instanceof EspruinoRegExp ? this : nativeCreate(EspruinoRegExp.prototype);
     self.source = source;
     if (flags !== undefined) self.flags = flags;
     self.lastIndex = 0;
@@ -1106,10 +1262,9 @@
       "valueOf"
     ).split(" "),
   );
-  const NativeString = String;
   const EspruinoString = function (value) {
     const text = arguments.length === 0 ? "" : str(value);
-    return new.target ? new NativeString(text) : text;
+    return text;
   };
   EspruinoString.prototype = S;
   method(S, "constructor", EspruinoString);
@@ -1285,6 +1440,13 @@
   };
   asciiCase("toLowerCase", 65, 90, 32);
   asciiCase("toUpperCase", 97, 122, -32);
+  // Reading before the first character is an error. V8 looks there for a property: those nearest to it are errors too.
+  for (let index = -1; index >= -8; index--)
+    define(S, index, {
+      get: () => {
+        throw cannotCreate(`${index}`, "");
+      },
+    });
 
   // ---- Arrays
   const A = Array.prototype;
@@ -1382,27 +1544,116 @@
   method(A, "sort", function (compareFunction) {
     return sortArray(this, compareFunction);
   });
-  const needFunction = (name) => {
-    const native = A[name];
-    method(A, name, function (callback) {
-      if (typeof callback !== "function") throw makeError("Error", "First argument must be a function");
-      const before = enterStack(CALLBACK_STACK);
-      return leaveStack(before, reflectApply(native, this, arguments));
-    });
+  const isIterable = (value) => typeof value === "string" || (typeof value === "object" && value !== null && !host.isPin(value)) || typeof value === "function";
+  /** Calls `visit(item, index)` for the items there are until it returns true; what is added meanwhile counts. */
+  const eachItem = (list, visit) => {
+    if (isArray(list) || typeof list === "string" || isBuffer(list)) {
+      for (let index = 0; index < list.length; index++)
+        if ((!isArray(list) || index in list) && visit(list[index], index)) return;
+      return;
+    }
+    for (const key of nativeKeys(list)) if (/^(0|[1-9]\d*)$/.test(key) && visit(list[key], +key)) return;
   };
-  for (const name of ["map", "forEach", "filter", "some", "every", "find", "findIndex", "reduce"]) needFunction(name);
-  const nativeReduce = A.reduce;
-  method(A, "reduce", function () {
-    if (this.length === 0 && arguments.length < 2)
-      throw makeError("Error", "Used on empty array with no initial value");
-    return reflectApply(nativeReduce, this, arguments);
+  const withCallback = (name, takesThis, body) => {
+    const run = function (callback, self) {
+      if (!isIterable(this)) throw makeError("Error", "Must be called on something iterable");
+      if (typeof callback !== "function") throw makeError("Error", "First argument must be a function");
+      if (takesThis && self !== undefined && !isObject(self) && !host.isPin(self))
+        throw makeError("Error", "Second argument must be Object or undefined");
+      const before = enterStack(CALLBACK_STACK);
+      return leaveStack(before, body(this, callback, takesThis ? self : undefined, arguments.length > 1));
+    };
+    method(A, name, run);
+    return run;
+  };
+  const iteration = {
+    map: withCallback("map", true, (list, callback, self) => {
+      const result = [];
+      eachItem(list, (item, index) => void (result[index] = reflectApply(callback, self, [item, index, list])));
+      return result;
+    }),
+    forEach: withCallback("forEach", true, (list, callback, self) => {
+      eachItem(list, (item, index) => void reflectApply(callback, self, [item, index, list]));
+    }),
+    filter: withCallback("filter", true, (list, callback, self) => {
+      const result = [];
+      eachItem(list, (item, index) => void (reflectApply(callback, self, [item, index, list]) && result.push(item)));
+      return result;
+    }),
+    some: withCallback("some", true, (list, callback, self) => {
+      let found = false;
+      eachItem(list, (item, index) => (found = !!reflectApply(callback, self, [item, index, list])));
+      return found;
+    }),
+    every: withCallback("every", true, (list, callback, self) => {
+      let failed = false;
+      eachItem(list, (item, index) => (failed = !reflectApply(callback, self, [item, index, list])));
+      return !failed;
+    }),
+    find: withCallback("find", false, (list, callback) => {
+      let result;
+      eachItem(list, (item, index) => {
+        const isFound = !!reflectApply(callback, undefined, [item, index, list]);
+        if (isFound) result = item;
+        return isFound;
+      });
+      return result;
+    }),
+    findIndex: withCallback("findIndex", false, (list, callback) => {
+      let result = -1;
+      eachItem(list, (item, index) => {
+        const isFound = !!reflectApply(callback, undefined, [item, index, list]);
+        if (isFound) result = index;
+        return isFound;
+      });
+      return result;
+    }),
+    reduce: (() => {
+      const run = function (callback, initial) {
+        if (!isIterable(this)) throw makeError("Error", "Must be called on something iterable");
+        if (typeof callback !== "function") throw makeError("Error", "First argument must be a function");
+        const before = enterStack(CALLBACK_STACK);
+        let value = initial;
+        let isFirst = initial === undefined;
+        eachItem(this, (item, index) => {
+          value = isFirst ? item : reflectApply(callback, undefined, [value, item, index, this]);
+          isFirst = false;
+        });
+        if (isFirst) throw makeError("Error", "Used on empty array with no initial value");
+        return leaveStack(before, value);
+      };
+      method(A, "reduce", run);
+      return run;
+    })(),
+  };
+  const nativeSplice = A.splice;
+  method(A, "splice", function (start, count) {
+    if (!isArray(this)) return undefined;
+    const list = [].slice.call(arguments, 2);
+    const amount = isNumeric(count) ? toInteger(count) : this.length;
+    return reflectApply(nativeSplice, this, [toInteger(start), amount].concat(list));
+  });
+  method(A, "concat", function () {
+    const result = [];
+    let source = this;
+    for (let i = 0; source !== undefined; source = arguments[i++]) {
+      if (isArray(source)) {
+        const length = result.length;
+        for (let j = 0; j < source.length; j++) if (j in source) result[length + j] = source[j];
+        result.length = length + source.length;
+      } else result.push(source);
+    }
+    return result;
+  });
+  const nativePush = A.push;
+  method(A, "push", function () {
+    return isArray(this) ? reflectApply(nativePush, this, arguments) : -1;
   });
 
   // ---- Typed arrays
   const TA = nativeGetPrototypeOf(Uint8Array.prototype);
   const TypedArray = TA.constructor;
   const nativeSet = TA.set;
-  const typedMap = TA.map;
   for (const name of [
     "at",
     "copyWithin",
@@ -1433,36 +1684,119 @@
   });
   // `set` takes text too: its bytes.
   method(TA, "set", function (source, offset) {
+    if (typeof source !== "string" && !isArray(source) && !isBuffer(source))
+      throw makeError("Error", `First argument must be Array, not ${typeName(source)}`);
     const values = typeof source === "string" ? bytesOf(source) : source;
-    const start = offset === undefined ? 0 : offset;
+    const start = offset === undefined ? 0 : toInteger(offset);
     const room = this.length - start;
     // What does not fit is left out.
-    const fitting = values.length <= room ? values : room <= 0 ? [] : values.slice(0, room);
-    reflectApply(nativeSet, this, [fitting, room <= 0 ? 0 : start]);
+    if (room <= 0) return;
+    reflectApply(nativeSet, this, [values.length <= room ? values : [].slice.call(values, 0, room), start]);
   });
-  method(TA, "map", typedMap);
+  for (const name of nativeKeys(iteration)) if (name !== "map") method(TA, name, iteration[name]);
+  method(TA, "slice", function (start, end) {
+    return [].slice.call(this, start, end);
+  });
   const bytesOf = (text) => {
     const bytes = new Uint8Array(text.length);
     for (let i = 0; i < text.length; i++) bytes[i] = text.charCodeAt(i);
     return bytes;
   };
+  // An ArrayBuffer has items and a length on the board: here it is a list of its bytes with another prototype.
+  const NativeUint8Array = Uint8Array;
+  const nativeBufferOf = nativeDescriptor(TA, "buffer").get;
+  const nativeLengthOf = nativeDescriptor(TA, "length").get;
+  const buffers = new NativeWeakMap();
+  const wrapBuffer = (buffer) => {
+    let wrapper = buffers.get(buffer);
+    if (!wrapper) {
+      wrapper = new NativeUint8Array(buffer);
+      setPrototype(wrapper, ArrayBufferPrototype);
+      buffers.set(buffer, wrapper);
+    }
+    return wrapper;
+  };
+  const sized = (bytes) => {
+    if (bytes < 0) throw makeError("Error", "Invalid length for ArrayBuffer");
+    if (bytes > MAX_BUFFER) throw makeError("Error", "ArrayBuffer too long");
+    if (bytes > host.memoryBytes) throw host.interrupt("memory");
+    return bytes;
+  };
+  const EspruinoArrayBuffer = function (length) {
+    return wrapBuffer(new NativeArrayBuffer(sized(toInteger(length))));
+  };
+  EspruinoArrayBuffer.prototype = ArrayBufferPrototype;
+  method(ArrayBufferPrototype, "constructor", EspruinoArrayBuffer);
+  for (const name of ["byteLength", "length"])
+    define(ArrayBufferPrototype, name, {
+      get() {
+        return reflectApply(nativeLengthOf, this, []);
+      },
+    });
+  method(G, "ArrayBuffer", EspruinoArrayBuffer);
+  define(TA, "buffer", {
+    get() {
+      return wrapBuffer(reflectApply(nativeBufferOf, this, []));
+    },
+  });
+  const ArrayBufferView = function () {};
+  ArrayBufferView.prototype = TA;
+  method(G, "ArrayBufferView", ArrayBufferView);
+  const checkedOffset = (value) => {
+    const offset = toInteger(value);
+    if (offset < 0 || offset > 65535) throw makeError("Error", "byteOffset too large (or negative)");
+    return offset;
+  };
   // Other than `set`, a constructor takes no text.
   for (const [name, Native] of bufferClasses) {
-    if (name === "DataView" || name === "ArrayBuffer") continue;
-    const Wrapped = function (source, offset, length) {
-      if (typeof source === "string") throw makeError("Error", "Unsupported first argument of type String");
-      const bytes = (typeof source === "number" ? source : 0) * Native.BYTES_PER_ELEMENT;
-      if (bytes > host.memoryBytes) throw host.interrupt("memory");
-      return arguments.length < 2 ? new Native(source) : new Native(source, offset, length);
+    const size = Native.BYTES_PER_ELEMENT;
+    const isClamped = name === "Uint8ClampedArray";
+    const Wrapped = function (source, byteOffset, wantedLength) {
+      const offset = checkedOffset(byteOffset);
+      if (isArrayBuffer(source)) {
+        const buffer = reflectApply(nativeBufferOf, source, []);
+        const length = toInteger(wantedLength) || trunc((buffer.byteLength - offset) / size);
+        return offset > buffer.byteLength ? new Native(0) : new Native(buffer, offset, length < 0 ? 0 : length);
+      }
+      if (isNumeric(source)) return new Native(sized(size * toInteger(source)) / size);
+      if (!isArray(source) && !isBuffer(source))
+        throw makeError("Error", `Unsupported first argument of type ${typeName(source)}`);
+      sized(size * source.length);
+      return new Native(isClamped ? [].map.call(source, (item) => trunc(toNumber(item))) : source);
     };
     Wrapped.prototype = Native.prototype;
     method(Native.prototype, "constructor", Wrapped);
-    define(Wrapped, "BYTES_PER_ELEMENT", { value: Native.BYTES_PER_ELEMENT });
+    define(Wrapped, "BYTES_PER_ELEMENT", { value: size });
     method(G, name, Wrapped);
   }
-  for (const name of ["slice", "resize", "transfer", "transferToFixedLength", "resizable", "maxByteLength", "detached"])
-    delete ArrayBuffer.prototype[name];
-  for (const name of ["getBigInt64", "setBigInt64", "getBigUint64", "setBigUint64"]) delete DataView.prototype[name];
+  const NativeDataView = DataView;
+  const DV = NativeDataView.prototype;
+  const EspruinoDataView = function (buffer, byteOffset, byteLength) {
+    if (!isArrayBuffer(buffer)) throw makeError("TypeError", `Expecting ArrayBuffer, got ${typeName(buffer)}`);
+    const native = reflectApply(nativeBufferOf, buffer, []);
+    return new NativeDataView(native, toInteger(byteOffset), toInteger(byteLength) || undefined);
+  };
+  EspruinoDataView.prototype = DV;
+  method(DV, "constructor", EspruinoDataView);
+  method(G, "DataView", EspruinoDataView);
+  const dataViewBuffer = nativeDescriptor(DV, "buffer").get;
+  define(DV, "buffer", {
+    get() {
+      return wrapBuffer(reflectApply(dataViewBuffer, this, []));
+    },
+  });
+  for (const name of ["getBigInt64", "setBigInt64", "getBigUint64", "setBigUint64"]) delete DV[name];
+  for (const name of ownNames(DV)) {
+    if (!/^[gs]et/.test(name)) continue;
+    const native = DV[name];
+    const size = +/\d+/.exec(name)[0] / 8;
+    // Beyond the end there is nothing to read, and nothing is written.
+    method(DV, name, function (byteOffset, ...list) {
+      const offset = checkedOffset(byteOffset);
+      if (offset + size > this.byteLength) return name[0] === "g" ? 0 : undefined;
+      return reflectApply(native, this, [offset].concat(list));
+    });
+  }
   // ---- Objects
   keep(
     Object,
@@ -1472,25 +1806,60 @@
       "values"
     ).split(" "),
   );
-  const nativeGetOwnPropertyDescriptor = nativeDescriptor;
-  method(Object, "getOwnPropertyDescriptor", function (object, name) {
-    const found = nativeGetOwnPropertyDescriptor(object, name);
-    if (!found) return undefined;
-    const result = {
-      writable: found.writable !== false,
-      enumerable: found.enumerable,
-      configurable: found.configurable,
-    };
+  const builtInPrototypes = [A, S, Object.prototype, NativeNumber.prototype, NativeBoolean.prototype, TA];
+  const isPlainObject = (value) => isObject(value) && !builtInObjects.has(value);
+  const hasChildren = (value) =>
+    (typeof value === "object" && value !== null && !host.isPin(value) && !isBuffer(value)) || typeof value === "function";
+  /** Names of the properties a program has made; built-in ones cannot be seen. */
+  const keysOf = (value) =>
+    value === null || value === undefined
+      ? []
+      : isBuffer(value) || typeof value === "string"
+        ? nativeKeys(NativeString(value.length) && [...value])
+        : nativeKeys(value).filter((name) => name !== "constructor");
+  const hasOwnProperty = (object, name) => {
+    const key = str(name);
+    const value = unboxed(object);
+    if (value === null || value === undefined) return false;
+    if (!hasChildren(value)) return false;
+    const found = nativeDescriptor(value, key);
+    if (!found) return false;
+    if (found.enumerable) return true;
+    // Of what is built in, an object shows only what hangs on the value itself.
+    return (typeof value === "function" || builtInObjects.has(value)) && !/^(length|name|prototype|arguments|caller)$/.test(key);
+  };
+  const descriptorOf = (object, name) => {
+    if (!hasOwnProperty(object, name)) return undefined;
+    const found = nativeDescriptor(object, str(name));
+    const result = { writable: found.writable !== false, enumerable: true, configurable: found.enumerable };
     if (found.get || found.set) {
       result.get = found.get;
       result.set = found.set;
     } else result.value = found.value;
     return result;
+  };
+  const propertyNames = (object) => {
+    if (object === null || object === undefined || typeof object === "number" || typeof object === "boolean") return [];
+    const names = keysOf(object);
+    if (builtInPrototypes.includes(object)) return ownNames(object).filter((name) => !/^(length|at)$/.test(name));
+    if (isArray(object) || typeof object === "string") names.push("length");
+    else if (typeof object === "function" || builtInObjects.has(object))
+      for (const name of ownNames(object)) if (!names.includes(name) && hasOwnProperty(object, name)) names.push(name);
+    if (typeof object === "function" && !functionInfos.has(object) && object.prototype) names.push("prototype");
+    return names;
+  };
+  method(Object, "getOwnPropertyDescriptor", descriptorOf);
+  method(Object, "getOwnPropertyDescriptors", function (object) {
+    if (!hasChildren(object)) throw makeError("TypeError", `First argument must be Object, got ${typeName(object)}`);
+    const result = {};
+    for (const name of propertyNames(object)) result[name] = descriptorOf(object, name);
+    return result;
   });
+  method(Object, "getOwnPropertyNames", propertyNames);
   method(Object, "defineProperty", function (object, name, descriptor) {
-    if ((typeof object !== "object" && typeof object !== "function") || object === null)
+    if (!hasChildren(object))
       throw makeError("Error", `First argument must be Object, Function or Array, got ${typeName(object)}`);
-    if (typeof descriptor !== "object" || descriptor === null)
+    if (!isObject(descriptor))
       throw makeError("Error", `Property description must be Object, got ${typeName(descriptor)}`);
     const key = str(name);
     const result = { configurable: true, enumerable: true };
@@ -1500,17 +1869,67 @@
     } else {
       result.value = descriptor.value;
       result.writable = descriptor.writable !== false;
+      if (!result.writable) {
+        // Writing is an error, not only without effect.
+        const value = descriptor.value;
+        define(object, key, { get: () => value, set: constantSetter, configurable: true, enumerable: true });
+        return object;
+      }
     }
     define(object, key, result);
     return object;
   });
   method(Object, "defineProperties", function (object, descriptors) {
+    if (!isObject(object)) throw makeError("Error", `First argument must be Object, got ${typeName(object)}`);
+    if (!isObject(descriptors)) throw makeError("Error", `Second argument must be Object, got ${typeName(descriptors)}`);
     for (const name of nativeKeys(descriptors)) Object.defineProperty(object, name, descriptors[name]);
     return object;
   });
-  method(Object, "keys", function (object) {
-    return object === null || object === undefined ? [] : nativeKeys(object);
+  method(Object, "keys", keysOf);
+  method(Object, "values", (object) => keysOf(object).map((name) => object[name]));
+  method(Object, "entries", (object) => keysOf(object).map((name) => [name, object[name]]));
+  method(Object, "fromEntries", function (list) {
+    if (!isArray(list)) return undefined;
+    const result = {};
+    for (const entry of list) if (isArray(entry) && typeof entry[0] === "string") result[entry[0]] = entry[1];
+    return result;
   });
+  method(Object, "assign", function () {
+    let result;
+    for (let i = 0; i < arguments.length; i++) {
+      const item = arguments[i];
+      if (item === undefined || item === null) continue;
+      if (!isPlainObject(item)) throw makeError("TypeError", `Expecting Object, got ${typeName(item)}`);
+      if (result === undefined) result = item;
+      else for (const name of keysOf(item)) result[name] = item[name];
+    }
+    return result;
+  });
+  method(Object, "create", function (prototype, properties) {
+    if (!isPlainObject(prototype) && !isBuiltInPrototype(prototype) && prototype !== null)
+      throw makeError("TypeError", `Object prototype may only be an Object or null: ${typeName(prototype)}`);
+    if (isObject(properties)) throw makeError("Error", "propertiesObject is not supported yet");
+    return nativeCreate(prototype === null ? Object.prototype : parentPrototype(prototype));
+  });
+  method(Object, "setPrototypeOf", function (object, prototype) {
+    if (!isPlainObject(object) && typeof object !== "function") throw makeError("TypeError", "Can't extend undefined");
+    return setPrototype(object, typeof prototype === "object" || typeof prototype === "function" ? prototype : null);
+  });
+  const NativeObject = Object;
+  const EspruinoObject = function (value) {
+    return value === null || value === undefined ? {} : value;
+  };
+  for (const name of ownNames(NativeObject))
+    if (!/^(length|name|prototype|arguments|caller)$/.test(name)) method(EspruinoObject, name, NativeObject[name]);
+  EspruinoObject.prototype = NativeObject.prototype;
+  method(NativeObject.prototype, "constructor", EspruinoObject);
+  method(G, "Object", EspruinoObject);
+  const EspruinoBoolean = function (value) {
+    return !!value;
+  };
+  EspruinoBoolean.prototype = NativeBoolean.prototype;
+  method(NativeBoolean.prototype, "constructor", EspruinoBoolean);
+  method(G, "Boolean", EspruinoBoolean);
   for (const name of [
     "__defineGetter__",
     "__defineSetter__",
@@ -1520,69 +1939,113 @@
     "propertyIsEnumerable",
     "toLocaleString",
   ])
-    delete Object.prototype[name];
-  method(Object.prototype, "toString", function () {
-    return this === null || this === undefined ? `${this}` : "[object Object]";
+    delete NativeObject.prototype[name];
+  method(NativeObject.prototype, "hasOwnProperty", function (name) {
+    return hasOwnProperty(this, name);
+  });
+  method(NativeObject.prototype, "toString", function () {
+    const value = unboxed(this);
+    if (value === null || value === undefined) return `${value}`;
+    return isArray(value) || isBuffer(value) || typeof value === "function" ? str(value) : "[object Object]";
   });
 
   // Every object of the interpreter can have listeners; `emit` queues, the queue runs when the board is idle.
-  const listenersOf = new NativeWeakMap();
+  // They stand in an array under a name of their own, for all to see.
+  const EVENT_PREFIX = "#on";
+  const MAX_EMIT_ARGUMENTS = 4;
   const checkEventTarget = (target, name) => {
-    if ((typeof target !== "object" && typeof target !== "function") || target === null)
-      throw makeError("TypeError", "Parent must be an object - not a String, Integer, etc");
+    if (!hasChildren(target)) throw makeError("TypeError", "Parent must be an object - not a String, Integer, etc");
     if (typeof name !== "string") throw makeError("TypeError", "First argument must be String");
   };
-  const listenersFor = (target) => {
-    let all = listenersOf.get(target);
-    if (!all) listenersOf.set(target, (all = new NativeMap()));
-    return all;
+  const addListener = (target, name, listener, isFirst) => {
+    checkEventTarget(target, name);
+    if (typeof listener !== "function" && typeof listener !== "string")
+      throw makeError("TypeError", "Second argument must be a function or a String");
+    const old = target[EVENT_PREFIX + name];
+    const list = isArray(old) ? old : [];
+    // A new list: an event that is on its way keeps the one it has.
+    const added = isFirst ? [listener].concat(list) : list.concat([listener]);
+    const isHidden = builtInObjects.has(target);
+    define(target, EVENT_PREFIX + name, { value: added, writable: true, configurable: true, enumerable: !isHidden });
   };
-  method(Object.prototype, "on", function (name, listener) {
+  const onListener = function (name, listener) {
+    addListener(unboxed(this), name, listener, false);
+  };
+  method(NativeObject.prototype, "on", onListener);
+  method(NativeObject.prototype, "addListener", onListener);
+  method(NativeObject.prototype, "prependListener", function (name, listener) {
+    addListener(unboxed(this), name, listener, true);
+  });
+  method(NativeObject.prototype, "clone", function () {
+    const value = unboxed(this);
+    if (!hasChildren(value) || typeof value === "function") return value;
+    if (isArray(value)) return value.slice();
+    const copy = nativeCreate(nativeGetPrototypeOf(value));
+    for (const name of keysOf(value)) copy[name] = value[name];
+    return copy;
+  });
+  method(NativeObject.prototype, "emit", function (name) {
+    checkEventTarget(unboxed(this), name);
+    emit(this, name, [].slice.call(arguments, 1, 1 + MAX_EMIT_ARGUMENTS));
+    if (arguments.length > 1 + MAX_EMIT_ARGUMENTS)
+      throw makeError("TypeError", `Too many arguments (>${MAX_EMIT_ARGUMENTS})`);
+  });
+  method(NativeObject.prototype, "removeListener", function (name, listener) {
+    checkEventTarget(unboxed(this), name);
+    const list = this[EVENT_PREFIX + name];
+    if (!isArray(list)) return;
+    const index = list.indexOf(listener);
+    if (index >= 0) list.splice(index, 1);
+  });
+  method(NativeObject.prototype, "removeAllListeners", function (name) {
+    if (name === undefined) {
+      checkEventTarget(this, "");
+      for (const key of ownNames(this)) if (key.startsWith(EVENT_PREFIX)) delete this[key];
+      return;
+    }
+    if (typeof name !== "string") throw makeError("TypeError", "First argument must be String or undefined");
     checkEventTarget(this, name);
-    if (typeof listener !== "function") throw makeError("TypeError", "Second argument must be a function or a String");
-    const all = listenersFor(this);
-    all.set(name, (all.get(name) || []).concat([listener]));
-  });
-  method(Object.prototype, "addListener", Object.prototype.on);
-  method(Object.prototype, "prependListener", function (name, listener) {
-    checkEventTarget(this, name);
-    const all = listenersFor(this);
-    all.set(name, [listener].concat(all.get(name) || []));
-  });
-  method(Object.prototype, "clone", function () {
-    if (isArray(this) || typeof this === "string") return this.slice();
-    return Object.assign(Object.create(nativeGetPrototypeOf(this)), this);
-  });
-  method(Object.prototype, "emit", function (name) {
-    checkEventTarget(this, name);
-    emit(this, name, [].slice.call(arguments, 1));
-  });
-  method(Object.prototype, "removeListener", function (name, listener) {
-    checkEventTarget(this, name);
-    const all = listenersFor(this);
-    all.set(
-      name,
-      (all.get(name) || []).filter((item) => item !== listener),
-    );
-  });
-  method(Object.prototype, "removeAllListeners", function (name) {
-    const all = listenersFor(this);
-    if (name === undefined) all.clear();
-    else all.delete(name);
+    delete this[EVENT_PREFIX + name];
   });
   const listeners = (target, name) => {
-    const all = listenersOf.get(target);
-    return (all && all.get(name)) || [];
+    const list = target[EVENT_PREFIX + name];
+    return isArray(list) ? list : [];
   };
+  /** Whether listeners run, and whether one of them has stopped the rest. */
+  const propagation = { isRunning: false, isStopped: false };
   const emit = (target, name, list) => {
     host.onEmit(target, name, list);
-    for (const listener of listeners(target, name)) host.queue(() => reflectApply(listener, target, list));
+    const all = target[EVENT_PREFIX + name];
+    if (isArray(all) && all.length) host.queue(() => callListeners(target, all, list));
+  };
+  /** One after the other, also where one throws: that is said when all are through. */
+  const callListeners = (target, all, list) => {
+    const before = { ...propagation };
+    propagation.isRunning = true;
+    propagation.isStopped = false;
+    let failure;
+    let hasFailed = false;
+    for (let i = 0; i < all.length && !propagation.isStopped; ) {
+      const listener = all[i];
+      try {
+        if (typeof listener === "function") reflectApply(listener, target, list);
+        else if (typeof listener === "string") host.evaluate(listener, "event");
+      } catch (error) {
+        if (!hasFailed) failure = error;
+        hasFailed = true;
+      }
+      // One that has taken itself off the list leaves its place to the next.
+      if (all[i] === listener) i++;
+    }
+    propagation.isRunning = before.isRunning;
+    propagation.isStopped = before.isStopped;
+    if (hasFailed) throw failure;
   };
 
   // ---- Promise: resolved from the board's event queue, one step at a time.
   const PENDING = 0;
-  const FULFILLED = 1;
-  const REJECTED = 2;
+  const REJECTED = 1;
+  const FULFILLED = 2;
   const states = new NativeWeakMap();
   const seal = (promise, value, resolving) => {
     const state = states.get(promise);
@@ -1634,7 +2097,7 @@
   };
   const queueSettle = (box, value, resolving) => host.queue(() => settle(box, value, resolving));
   const newPromise = () => {
-    const promise = Object.create(EspruinoPromise.prototype);
+    const promise = nativeCreate(EspruinoPromise.prototype);
     promise.state = PENDING;
     states.set(promise, { then: [], catch: [], value: undefined });
     return promise;
@@ -1649,6 +2112,7 @@
       queueSettle(box, value, resolving);
     };
     try {
+      if (typeof executor !== "function") throw makeError("Error", `Expecting function, got ${typeName(executor)}`);
       executor(
         (value) => queueHeld(value, true),
         (value) => queueHeld(value, false),
@@ -1659,7 +2123,7 @@
     if (isHeld || !functionInfos.has(executor) || host.mayKeepArguments(functionInfos.get(executor))) return promise;
     // Only the two functions hold the promise while the constructor runs: the interpreter has freed it by now and
     // returns it all the same.
-    const broken = Object.create(null);
+    const broken = nativeCreate(null);
     brokenValues.add(broken);
     return broken;
   };
@@ -1677,11 +2141,12 @@
     }
     return next;
   };
+  const ifFunction = (value) => (typeof value === "function" ? value : undefined);
   method(EspruinoPromise.prototype, "then", function (onThen, onCatch) {
-    return chain(this, onThen, onCatch);
+    return chain(this, ifFunction(onThen), ifFunction(onCatch));
   });
   method(EspruinoPromise.prototype, "catch", function (onCatch) {
-    return chain(this, undefined, onCatch);
+    return chain(this, undefined, ifFunction(onCatch));
   });
   const resolved = (value) => {
     if (typeof value === "object" && value !== null) {
@@ -1702,13 +2167,14 @@
     return promise;
   });
   method(EspruinoPromise, "all", function (list) {
-    if (list === null || typeof list !== "object")
+    if (!isIterable(list))
       throw makeError("TypeError", `Expecting something iterable, got ${typeName(list)}`);
     const results = [];
     let remaining = 0;
     const promise = newPromise();
     const box = { promise, isResolved: false };
-    list.forEach((item, index) => {
+    if (typeof list !== "string")
+      eachItem(list, (item, index) => {
       if (typeof item === "object" && item !== null && states.has(item)) {
         remaining++;
         chain(
@@ -1739,10 +2205,11 @@
     method(Math, name, (value) => native(value) + 0);
   }
   method(Math, "clip", (value, min, max) => (value < min ? min : value > max ? max : value));
-  method(Math, "wrap", (value, max) => (value < 0 ? value - Math.floor(value / max) * max : value % max));
+  method(Math, "wrap", (value, max) => value - trunc(value / max) * max);
   method(Math, "randInt", (range) => Math.floor(Math.random() * (range > 0 ? range : 2 ** 31)));
 
   // ---- What the board does not have at all.
+  for (const object of [Math, JSON]) builtInObjects.add(object);
   for (const name of (
     "Map Set WeakMap WeakSet WeakRef FinalizationRegistry Symbol Proxy Reflect BigInt Intl Atomics " +
     "SharedArrayBuffer WebAssembly EvalError RangeError URIError AggregateError SuppressedError DisposableStack " +
@@ -1765,6 +2232,12 @@
     }
     return out;
   });
+  /** Any letter is a digit to the interpreter. */
+  const hexDigit = (code) => {
+    if (code >= 48 && code <= 57) return code - 48;
+    if (code >= 97 && code <= 122) return code - 87;
+    return code >= 65 && code <= 90 ? code - 55 : -1;
+  };
   method(G, "decodeURIComponent", function (value) {
     const text = str(value);
     let out = "";
@@ -1772,8 +2245,9 @@
       if (text.charCodeAt(i) >= 0x80) throw makeError("Error", "ASCII only");
       if (text[i] !== "%") out += text[i];
       else {
-        const code = nativeParseIntHex(text.slice(i + 1, i + 3));
-        if (!(code < 0x80)) throw makeError("Error", "Invalid URI");
+        if (i + 2 >= text.length) throw makeError("Error", "Invalid URI");
+        const code = ((hexDigit(text.charCodeAt(i + 1)) << 4) | hexDigit(text.charCodeAt(i + 2))) << 24 >> 24;
+        if (code < 0) throw makeError("Error", "Invalid URI");
         out += fromCharCode(code);
         i += 2;
       }
@@ -1795,20 +2269,25 @@
   });
   method(G, "atob", function (value) {
     if (typeof value !== "string") throw makeError("Error", `Expecting String, got ${typeName(value)}`);
+    const digits = [];
+    for (const char of value) if (!isSpace(char)) digits.push(BASE64.indexOf(char));
+    let length = trunc((digits.length * 3) / 4);
+    const text = [...value].filter((char) => !isSpace(char));
+    if (text[text.length - 1] === "=") length--;
+    if (text[text.length - 2] === "=") length--;
     let out = "";
-    let bits = 0;
-    let count = 0;
-    for (const char of value) {
-      const digit = BASE64.indexOf(char);
-      if (digit < 0) continue;
-      bits = (bits << 6) | digit;
-      count += 6;
-      if (count >= 8) {
-        count -= 8;
-        out += fromCharCode((bits >> count) & 0xff);
+    for (let i = 0; i < digits.length; i += 4) {
+      let bits = 0;
+      let valid = 0;
+      for (let j = 0; j < 4; j++) {
+        if (!(digits[i + j] >= 0)) continue;
+        bits |= digits[i + j] << ((3 - j) * 6);
+        valid = j;
       }
+      for (let j = 1; j <= valid; j++) out += fromCharCode((bits >> ((3 - j) * 8)) & 0xff);
     }
-    return out;
+    // What could not be read leaves zeros.
+    return out.slice(0, length).padEnd(length, "\0");
   });
   const fromBytes = (values) => {
     let out = "";
@@ -1818,14 +2297,152 @@
 
   // ---- Helpers for rewritten source
   /** What a loop can go over; over nothing it takes no turn. */
-  const keyed = (value) => {
-    if (value === null || isNumeric(value)) {
-      const name = value === null ? "null" : host.isPin(value) ? "Pin" : "Number";
-      throw makeError("Error", `FOR loop can only iterate over Arrays, Strings or Objects, not ${name}`);
+  const checkLoop = (value) => {
+    if (value === null || isNumeric(value))
+      throw makeError("Error", `FOR loop can only iterate over Arrays, Strings or Objects, not ${typeName(value)}`);
+  };
+  /**
+   * The names a `for … in` comes to: those of the object as they are when it gets there, then those of its prototypes.
+   * From a name that was deleted the interpreter finds no way to the next.
+   */
+  class KeyIterator {
+    constructor(object) {
+      this.object = object;
+      this.keys = nativeKeys(object);
+      this.index = 0;
+      this.current = undefined;
+      this.result = { done: false, value: undefined };
     }
-    return value;
+    [iterator]() {
+      return this;
+    }
+    next() {
+      const { object, current, result } = this;
+      if (current === undefined || nativeHasOwn.call(object, current)) {
+        for (let isFresh = false; ; isFresh = true) {
+          const { keys } = this;
+          while (this.index < keys.length) {
+            const key = keys[this.index++];
+            if (!nativeHasOwn.call(object, key)) continue;
+            this.current = key;
+            result.value = key;
+            return result;
+          }
+          if (isFresh) break;
+          this.keys = nativeKeys(object);
+          this.index = current === undefined ? 0 : this.keys.indexOf(current) + 1;
+        }
+      }
+      return this.inherited();
+    }
+    inherited() {
+      const { object } = this;
+      this.object = typeof object === "object" && !isView(object) ? nativeGetPrototypeOf(object) : null;
+      if (this.object === null) {
+        this.result.done = true;
+        return this.result;
+      }
+      this.keys = nativeKeys(this.object);
+      this.index = 0;
+      this.current = undefined;
+      return this.next();
+    }
+  }
+  const keyed = (value) => {
+    checkLoop(value);
+    return new KeyIterator(value === undefined ? "" : value);
   };
   const nullObject = { toString: () => "null", valueOf: () => null, hasOwnProperty: () => false };
+  const constantSetter = () => {
+    throw makeError("TypeError", "Assignment to a constant");
+  };
+  const cannotRead = (name, object, at) =>
+    makeError("Error", `Can't read property '${name}' of ${object}`, undefined, at);
+  const cannotCreate = (name, object, at) =>
+    makeError(
+      "Error",
+      `Field or method "${name}" does not already exist, and can't create it on ${typeName(object)}`,
+      undefined,
+      at,
+    );
+  const isIndex = (key) => (typeof key === "number" ? nativeIsInteger(key) : /^-?(0|[1-9]\d*)$/.test(str(key)));
+  /** The object a field with a fixed name is set on, or an error. */
+  const holder = (object, name, at) => {
+    if (typeof object === "object" ? object !== null && !isView(object) : typeof object === "function") return object;
+    if (object === null || object === undefined) throw cannotRead(name, object);
+    // Setting fields of texts is no error, and has no effect.
+    if (typeof object === "string" || (isView(object) && !isBuffer(object))) return object;
+    throw cannotCreate(name, object, at);
+  };
+  /** The name of a field that is set, where it can be. */
+  const keyFor = (object, key, at) => {
+    if (typeof key === "number" && typeof object === "object" && object !== null)
+      return (key | 0) === key ? key : numberToString(key);
+    if (hasChildren(object)) return typeof key === "object" && key !== null && !host.isPin(key) ? str(key) : key;
+    if (isBuffer(object) && isIndex(key)) return key;
+    if (typeof object === "string" && isIndex(key) && +key >= 0) {
+      if (+key < object.length)
+        throw makeError("Error", "Unable to assign value to non-reference String", undefined, at);
+      return key;
+    }
+    throw cannotCreate(str(key), object);
+  };
+  /** Whether built-in values of that kind have something by that name. */
+  const isBuiltInName = (value, name) => value !== null && value !== undefined && str(name) in NativeObject(value);
+  const has = (key, object) => {
+    if (isArray(object) || isObject(object) || typeof object === "function") {
+      if (isArray(object) && isIndex(key)) return hasOwn(object, key);
+      return isObject(key) ? false : str(key) in object;
+    }
+    if (object === null || object === undefined)
+      throw makeError("Error", `Can't use 'in' operator to search a ${object}`);
+    if (isBuffer(object) && isNumeric(key)) return nativeIsInteger(+key) && key >= 0 && key < object.length;
+    return isNumeric(key) ? false : isBuiltInName(object, key);
+  };
+  const isA = (value, Class) => {
+    if (typeof Class !== "function") throw makeError("Error", `Expecting function on RHS, got ${typeName(Class)}`);
+    if (isNumeric(value) && !host.isPin(value)) return Class === EspruinoNumber;
+    if (typeof value === "string") return Class === EspruinoString;
+    if (value === null || value === undefined) return false;
+    if (Class === EspruinoObject) return true;
+    const { prototype } = Class;
+    if (!hasChildren(prototype)) return false;
+    const standIn = Class === EspruinoArray ? undefined : standIns.get(prototype);
+    return isPrototypeOf.call(prototype, value) || (standIn !== undefined && isPrototypeOf.call(standIn, value));
+  };
+  /** `new`: whatever the function returns counts, and its prototype points back to it from then on. */
+  const directNew = (Class, at, ...list) => {
+    if (typeof Class !== "function" && !builtInObjects.has(Class))
+      throw makeError("Error", `Constructor should be a function, but is ${typeName(Class)}`, undefined, at);
+    if (primitiveClasses.includes(Class)) return reflectApply(Class, undefined, list);
+    if (!functionInfos.has(Class)) {
+      useClass(Class);
+      return construct(Class, list);
+    }
+    let { prototype } = Class;
+    if (typeof prototype !== "object" || prototype === null) {
+      if (prototype !== undefined && typeof prototype !== "function")
+        throw makeError("TypeError", `Prototype should be an object, got ${typeName(prototype)}`, undefined, at);
+      if (prototype === undefined) {
+        prototype = {};
+        define(Class, "prototype", { value: prototype, writable: true, configurable: true });
+      }
+    }
+    const own = nativeDescriptor(prototype, "constructor");
+    if (!own || own.value !== Class) method(prototype, "constructor", Class);
+    const object = nativeCreate(prototype);
+    const result = reflectApply(Class, object, list);
+    return result === undefined ? object : result;
+  };
+  const primitiveClasses = [EspruinoString, EspruinoNumber, EspruinoBoolean, EspruinoObject];
+  const directCall = (object, key, at, ...list) => {
+    if (object === null || object === undefined) throw cannotCreate(str(key), object, at);
+    const fn = object[keyForReading(object, key)];
+    if (fn === undefined) throw makeError("Error", `Function "${str(key)}" not found!`, undefined, at);
+    if (typeof fn !== "function") throw makeError("Error", `Expecting function, got ${typeName(fn)}`, undefined, at);
+    return reflectApply(fn, object, list);
+  };
+  const keyForReading = (object, key) => (typeof key === "object" && key !== null ? str(key) : key);
   const helpers = {
     in: enterStack,
     out: leaveStack,
@@ -1836,9 +2453,77 @@
       functionScopes.set(fn, scope);
       return fn;
     },
-    s: (parent, count, read) => ({ parent, count, read }),
-    c: (scope, parent, members) => makeClass(scope, parent, members),
-    superCall,
+    accessors(object, scope, list) {
+      for (let index = 0; index < list.length; index += 3) {
+        const fn = nativeDescriptor(object, list[index + 1])[list[index]];
+        // The same one may be written twice: the last one stays.
+        if (!fn) continue;
+        functionInfos.set(fn, list[index + 2]);
+        functionScopes.set(fn, scope);
+      }
+      return object;
+    },
+    s: (parent, count, read, names) => ({ parent, count, read, names }),
+    c: makeClass,
+    /** Of a function that is declared once more, whoever holds the first one has the second from then on. */
+    again(name, fn) {
+      const old = nativeDescriptor(G, name);
+      if (old && typeof old.value === "function" && functionInfos.has(old.value)) replacements.set(old.value, fn);
+      return fn;
+    },
+    callee(fn, name) {
+      if (fn === undefined) throw makeError("Error", name ? `Function "${name}" not found!` : "Function not found!");
+      if (typeof fn !== "function") throw makeError("Error", `Expecting function, got ${typeName(fn)}`);
+    },
+    directNew,
+    directCall,
+    holder,
+    key: keyFor,
+    put(object, key, at, isComputed, value) {
+      const name = isComputed ? keyFor(object, key) : key;
+      if (!isComputed && (object === null || object === undefined)) throw cannotRead(key, object, at);
+      const target = isComputed ? object : holder(object, key);
+      if (typeof target === "string") return value;
+      target[name] = value;
+      return target[name];
+    },
+    ofPrototype(prototype, name) {
+      const value = prototype[name];
+      if (typeof value !== "function" || functionInfos.has(value) || name === "constructor") return value;
+      // What a program has put there is enumerable.
+      let owner = prototype;
+      while (!hasOwn(owner, name)) owner = nativeGetPrototypeOf(owner);
+      return nativeDescriptor(owner, name).enumerable ? value : NativeObject.prototype[name];
+    },
+    lvalue(isName, assign, at, value) {
+      if (!isName) throw makeError("Error", "Unable to assign value to non-reference undefined", undefined, at);
+      return assign(value);
+    },
+    /** What a variable holds as long as its declaration has not been executed. */
+    none,
+    isNothing: (value) => value === null || value === undefined,
+    badTarget(value) {
+      throw makeError("Error", `Unable to assign value to non-reference ${typeName(value)}`);
+    },
+    /** A condition before `?` asks objects for their value, others do not. */
+    truth: (value) => (isObject(value) ? valueOf(value) : value),
+    has,
+    isA,
+    neg: (value) => (typeof value === "number" ? 0 - value : operate("-", 0, value)),
+    del(object, key) {
+      if (!hasChildren(object)) {
+        if (object === null || object === undefined) throw cannotRead(str(key), object);
+        return false;
+      }
+      const name = keyForReading(object, key);
+      const own = nativeDescriptor(object, name);
+      return !!own && own.enumerable && delete object[name];
+    },
+    delName(name) {
+      const own = nativeDescriptor(G, name);
+      return !!own && own.enumerable && delete G[name];
+    },
+    directSuper,
     superOf,
     add,
     // Two numbers are what nearly all operands are: that case must stay small enough to be inlined.
@@ -1860,55 +2545,91 @@
     shl: (a, b) => (typeof a === "number" && typeof b === "number" ? a << b : operate("<<", a, b)),
     shr: (a, b) => (typeof a === "number" && typeof b === "number" ? a >> b : operate(">>", a, b)),
     ushr: (a, b) => (typeof a === "number" && typeof b === "number" ? a >>> b : operate(">>>", a, b)),
+    // Of `x += y`: y is known first.
+    addTo: (b, a) => add(a, b),
+    subTo: (b, a) => (typeof a === "number" && typeof b === "number" ? a - b : operate("-", a, b)),
+    mulTo: (b, a) => (typeof a === "number" && typeof b === "number" ? a * b : operate("*", a, b)),
+    divTo: (b, a) => (typeof a === "number" && typeof b === "number" ? a / b : operate("/", a, b)),
+    modTo: (b, a) => (typeof a === "number" && typeof b === "number" ? a % b : operate("%", a, b)),
+    andTo: (b, a) => (typeof a === "number" && typeof b === "number" ? a & b : operate("&", a, b)),
+    orTo: (b, a) => (typeof a === "number" && typeof b === "number" ? a | b : operate("|", a, b)),
+    xorTo: (b, a) => (typeof a === "number" && typeof b === "number" ? a ^ b : operate("^", a, b)),
+    shlTo: (b, a) => operate("<<", a, b),
+    shrTo: (b, a) => operate(">>", a, b),
+    ushrTo: (b, a) => operate(">>>", a, b),
     inv: (value) => ~toInteger(valueOf(value)),
     num(value) {
       const number = valueOf(value);
       return host.isPin(number) ? number : toNumber(number);
     },
-    assign: (operation, object, key, value) => (object[key] = operation(object[key], value)),
+    assign(operation, object, key, value) {
+      checkTarget(object, key);
+      object[key] = operation(object[key], value);
+      return object[key];
+    },
     /** What `x++` gives: the number x was. `++x` adds to what x is, which of a text makes a longer one. */
     old: toNumber,
     postfix(operation, object, key) {
+      checkTarget(object, key);
       const old = toNumber(object[key]);
       object[key] = operation(old, 1);
       return old;
     },
-    id: (value) => value,
     u: 0,
     /** null has the methods of every object. */
     boxed: (value) => (value === null ? nullObject : value),
     str,
     caught,
     regexp: (source, flags) => {
-      const regexp = Object.create(EspruinoRegExp.prototype);
+      const regexp = nativeCreate(EspruinoRegExp.prototype);
       regexp.source = source;
       if (flags) regexp.flags = flags;
       regexp.lastIndex = 0;
       return regexp;
     },
-    args: (list) => [].slice.call(list),
+    /** `arguments`: a list of what was given, and of parameters nothing was given for. */
+    args(list, count) {
+      const result = [].slice.call(list);
+      while (result.length < count) result.push(undefined);
+      return result;
+    },
+    /** What is built in is no variable: a program can declare one by that name, not assign to it. */
+    settable(name) {
+      const old = nativeDescriptor(G, name);
+      if (old && !old.enumerable && typeof old.value === "function" && !functionInfos.has(old.value))
+        throw makeError("Error", "Unable to assign value to non-reference Function");
+    },
     noArgs() {
       throw makeError("Error", "Can only use 'arguments' variable inside a function");
     },
-    touch(object, name) {
-      if (object === null || object === undefined)
-        throw makeError("Error", `Can't read property '${name}' of ${object}`);
+    touch(object, name, isComputed) {
+      if (object !== null && object !== undefined) return;
+      throw isComputed ? cannotCreate(str(name), object) : cannotRead(name, object);
     },
-    typeOf: (value) => (host.isPin(value) ? "number" : brokenValues.has(value) ? "?" : typeof value),
+    typeOf(value) {
+      if (typeof value !== "object" || value === null) return typeof value;
+      if (host.isPin(value)) return "number";
+      if (builtInObjects.has(value)) return "function";
+      return brokenValues.has(value) ? "?" : typeof unboxed(value);
+    },
     error: (type, message) => makeError(type, message),
-    nameOf: (object) =>
-      typeof object === "function" && functionInfos.has(object)
-        ? own(object, "name")
-        : typeof object === "function"
-          ? undefined
-          : object.name,
-    setLength(object, length) {
+    raise(type, message) {
+      throw makeError(type, message);
+    },
+    nameOf(object) {
+      if (object === null || object === undefined) throw cannotRead("name", object);
+      return typeof object === "function" ? own(object, "name") : object.name;
+    },
+    setLength(object, name, at, length) {
+      if (object === null || object === undefined) throw cannotRead(name, object, at);
       if (isArray(object) || typeof object === "string") throw makeError("TypeError", "Assignment to a constant");
+      if (!hasChildren(object)) throw cannotCreate(name, object);
       return (object.length = length);
     },
     keyed,
     iterable(value) {
-      if (keyed(value) === undefined) return [];
+      checkLoop(value);
+      if (value === undefined) return [];
       return typeof value === "string" || isArray(value) || isView(value) ? value : Object.values(value);
     },
     declare(name) {
@@ -1916,14 +2637,17 @@
       return G[name];
     },
     name(name) {
-      if (!hasOwn(G, name)) G[name] = undefined;
+      const old = nativeDescriptor(G, name);
+      if (old && (old.enumerable || old.get || typeof old.value !== "function")) return;
+      define(G, name, { value: undefined, writable: true, configurable: true, enumerable: true });
     },
     constant(name, value) {
+      // A constant of that name stays.
+      const old = nativeDescriptor(G, name);
+      if (old && old.set === constantSetter) constantSetter();
       define(G, name, {
         get: () => value,
-        set() {
-          throw makeError("TypeError", "Assignment to a constant");
-        },
+        set: constantSetter,
         configurable: true,
         enumerable: true,
       });
@@ -1937,6 +2661,13 @@
         throw caught(error);
       }
     },
+  };
+  const checkTarget = (object, key) => {
+    if (hasChildren(object)) return;
+    if (object === null || object === undefined)
+      throw isIndex(key) ? cannotCreate(str(key), object) : cannotRead(key, object);
+    if (typeof key === "number") keyFor(object, key);
+    else holder(object, key);
   };
   // A function's `name` is an own property of V8's making unless the program set one.
   const own = (fn, name) => {
@@ -1956,13 +2687,25 @@
     functionInfo: (fn) => functionInfos.get(fn),
     functionScope: (fn) => functionScopes.get(fn),
     promiseState: (value) => states.get(value),
-    listenerTable: (value) => listenersOf.get(value),
+    isClass: (fn) => classes.has(fn),
+    /** What `bind` has put into a function. */
+    boundTo: (fn) => bounds.get(fn),
+    /** Names the property in which the listeners of an event stand. */
+    eventPrefix: EVENT_PREFIX,
+    propagation,
+    /** The function that has taken the place of another, if one has. */
+    current: (fn) => replacements.get(fn) || fn,
+    /** Makes an object one of those the interpreter takes for functions. */
+    builtIn: (object) => {
+      builtInObjects.add(object);
+      return object;
+    },
     typeName,
     bytesOf,
     method,
     nativeDescriptor,
     ownNames,
-    newObject: () => ({}),
+    newObject: (prototype) => (prototype === undefined ? {} : nativeCreate(prototype)),
     newArray: (items) => {
       const array = [];
       for (let i = 0; i < items.length; i++) array[i] = items[i];
@@ -1984,9 +2727,15 @@
     },
     useStack: enterStack,
     stackPeak: () => stackPeak,
-    NativeDate,
-    arrayBuffer: (text) => bytesOf(text).buffer,
+    arrayBuffer: (text) => wrapBuffer(reflectApply(nativeBufferOf, bytesOf(text), [])),
     uint8Array: (text) => bytesOf(text),
-    isBuffer: (value) => isView(value) || value instanceof ArrayBuffer,
+    isBuffer: isView,
+    parseJson,
+    functionText: (info) => functionText(undefined, false, info),
+    numberText: numberToString,
+    toNumber,
+    toInteger,
+    eachItem,
+    isIterable,
   };
 });

@@ -6,14 +6,8 @@
  */
 import { readFileSync } from "node:fs";
 import vm from "node:vm";
-import {
-  EspruinoSyntaxError,
-  type FunctionInfo,
-  mayKeepArguments,
-  textToFloat,
-  type Transformed,
-  transform,
-} from "./transform";
+import { textToFloat } from "./parser";
+import { type FunctionInfo, mayKeepArguments, type Place, type Transformed, transform } from "./transform";
 
 /** Something the board's program cannot catch: it ends what was running, and the console says so. */
 export class Interrupt extends Error {
@@ -25,6 +19,9 @@ export class Interrupt extends Error {
 /** Values of a function call that closures of it can still see. The estimate of memory reads it. */
 export interface ScopeRecord {
   parent?: ScopeRecord;
+  /** Names of the variables, comma-separated; a module has two more of which no value can be read. */
+  names: string;
+  /** How many of them `read` knows. */
   count: number;
   /** Value of the i-th variable; throws for a `let` that has not been reached. */
   read(index: number): unknown;
@@ -43,19 +40,38 @@ export interface Library {
   functionInfo(fn: object): FunctionInfo | undefined;
   functionScope(fn: object): ScopeRecord | undefined;
   promiseState(value: object): { then: any[]; catch: any[]; value: unknown } | undefined;
-  listenerTable(value: object): Map<string, object[]> | undefined;
+  /** Whether the function is that of a class. */
+  isClass(fn: object): boolean;
+  /** What `bind` has put into a function. */
+  boundTo(fn: object): { self: unknown; given: unknown[] } | undefined;
+  /** What the property begins with in which an object keeps the listeners of an event. */
+  readonly eventPrefix: string;
+  /** Whether listeners run at the moment, and whether one has stopped those after it. */
+  readonly propagation: { isRunning: boolean; isStopped: boolean };
+  /** The function that has taken the place of another, if one has. */
+  current(fn: Function): Function;
+  /** Makes an object one of those built in, which the interpreter takes for functions. */
+  builtIn<T extends object>(object: T): T;
+  functionText(info: FunctionInfo): string;
+  /** Throws a SyntaxError of the realm. `isLenient`: names and numbers may be keys, as in files. */
+  parseJson(text: unknown, isLenient: boolean): unknown;
+  /** Conversions of the interpreter. */
+  toNumber(value: unknown): number;
+  toInteger(value: unknown): number;
+  isIterable(value: unknown): boolean;
+  /** Calls `visit` with the items of a list, text or object with numbered fields, until it returns true. */
+  eachItem(list: unknown, visit: (item: unknown, index: number) => unknown): void;
   typeName(value: unknown): string;
   method(object: object, name: string, value: unknown): void;
   define(object: object, name: string, descriptor: PropertyDescriptor): void;
   nativeDescriptor(object: object, name: string): PropertyDescriptor | undefined;
   ownNames(object: object): string[];
-  newObject(): any;
+  newObject(prototype?: object): any;
   newArray(items: ArrayLike<unknown>): any[];
   wrap<T extends (...list: any[]) => unknown>(fn: T): T;
   arrayBuffer(bytes: string): ArrayBuffer;
   uint8Array(bytes: string): Uint8Array;
   isBuffer(value: unknown): boolean;
-  NativeDate: DateConstructor;
   /** Nothing of the program runs: its stack is empty, and it has not looped yet. */
   resetStack(): void;
   /** So many bytes of the stack are in use until the next event. */
@@ -72,6 +88,8 @@ export interface FormatFlags {
   limit?: boolean;
   names?: boolean;
   dropQuotes?: boolean;
+  /** Escapes of JavaScript, which JSON has not: the form of files. */
+  shortEscapes?: boolean;
 }
 
 export interface RealmOptions {
@@ -108,6 +126,8 @@ export interface Realm {
   runModule(code: string, name: string): unknown;
   /** Runs host code that calls into the program; what it throws is reported, never thrown; then the queue runs. */
   enter(fn: () => void): void;
+  /** Whether a value is one of the board's pins. */
+  isPin(value: unknown): boolean;
   /** True while code of the program is on the stack. */
   isRunning(): boolean;
   /** Puts a call at the end of the event queue: it runs when nothing else does. */
@@ -132,6 +152,11 @@ const MAX_EVENTS_PER_TURN = 20_000;
 const DEFAULT_STACK_BYTES = 25_000;
 const DEFAULT_STEPS = 10_000_000;
 
+/** What the console shows of a line with an error in it, of what comes before the error, and of a function's name. */
+const MAX_LINE = 60;
+const MAX_BEFORE = 30;
+const MAX_NAME = 63;
+
 interface Source {
   code: string;
   /** What a stack trace calls the outermost frame: `REPL`, a file name, or nothing. */
@@ -155,71 +180,109 @@ export const createRealm = (options: RealmOptions): Realm => {
   const compile = (
     code: string,
     name: string,
-    scope: "program" | "local",
+    scope: "program" | "module" | "local",
     outerScope?: string,
   ): { id: number; result: Transformed } => {
     const id = nextId++;
-    const result = transform(code, { scope, id, outerScope, wantsValue: scope === "program" });
+    const result = transform(code, { scope, id, outerScope, wantsValue: scope !== "module" });
     sources.set(id, { code, name, result });
     for (const info of result.functions) origins.set(info, name);
     return { id, result };
   };
 
-  /** V8's stack in the interpreter's layout, positions mapped back to the text the board has. */
-  const stack = (native: string | undefined): string => {
-    let out = "";
-    const isRead = /^TypeError/.test(String(native));
-    const isLookup = /^ReferenceError/.test(String(native));
-    for (const [, id, line, column] of String(native).matchAll(/esp-(\d+):(\d+):(\d+)/g)) {
+  /** A frame of V8's stack: a place in a source, or nothing where built-in code runs. */
+  interface NativeFrame {
+    source: Source;
+    place: Place;
+  }
+  /** V8's frames, innermost first. What calls on behalf of a call (`new`, `super`) is none. */
+  const nativeFrames = (native: string | undefined): (NativeFrame | undefined)[] => {
+    const frames: (NativeFrame | undefined)[] = [];
+    for (const line of String(native).split("\n")) {
+      if (!/^ {4}at /.test(line) || /\bdirect[A-Z]\w* /.test(line)) continue;
+      const [, id, row, column] = /\besp-(\d+):(\d+):(\d+)/.exec(line) ?? [];
       const source = sources.get(Number(id));
-      let offset = source?.result.originalOffset(Number(line), Number(column));
-      if (!source || offset === undefined) continue;
-      // The interpreter names the token it had just read: a dot, or the bracket that ends a call.
-      if (out === "" && isRead) offset -= source.code[offset - 1] === "." ? 1 : 0;
-      else if (out !== "" || !isLookup) offset = source.result.callEnd(offset) ?? offset;
-      out += frame(source, offset);
+      const place = source?.result.locate(Number(row), Number(column));
+      frames.push(source && place && { source, place });
+    }
+    // Those that made the error are no caller of anything.
+    const first = frames.findIndex((item) => item !== undefined);
+    return first < 0 ? [] : frames.slice(first);
+  };
+  /** The closing bracket is read by whoever makes the function. */
+  const codeEnd = (info: FunctionInfo): number => info.end - (info.hasBrackets ? 1 : 0);
+  const functionAt = (source: Source, offset: number): FunctionInfo | undefined => {
+    let inner: FunctionInfo | undefined;
+    for (const info of source.result.functions)
+      if (info.start <= offset && offset < codeEnd(info) && (!inner || info.start >= inner.start)) inner = info;
+    return inner;
+  };
+
+  /** V8's stack in the interpreter's layout; `at` is where the error is reported, if that is known. */
+  const stack = (native: string | undefined, at?: number): string => {
+    const frames = nativeFrames(native);
+    const [message = ""] = String(native).split("\n", 1);
+    const lookup = /^ReferenceError: (?:Cannot access ')?([A-Za-z_$][\w$]*)/.exec(message);
+    const isMissing = /is not a function/.test(message);
+    const isRead = /^TypeError: Cannot (read|set) properties/.test(message);
+    let out = "";
+    for (let i = 0; i < frames.length; i++) {
+      const current = frames[i];
+      if (!current) continue;
+      const { source, place } = current;
+      const call = source.result.callAt(place);
+      let offset = place.offset;
+      if (i === 0 && at !== undefined) offset = at;
+      else if (i === 0 && lookup && !place.isExact) offset = source.result.nameAt(offset, lookup[1]!);
+      else if (i === 0 && isMissing && call) offset = call.callee;
+      else if (call && !(i === 0 && isRead)) offset = call.end;
+      else if (!place.isExact)
+        offset = source.result.readAt(offset)?.position ?? source.result.storeAt(offset) ?? offset;
+      const template = source.result.templateAt(place.offset);
+      if (template) {
+        // A source of its own, without the one around it.
+        const code = source.code.slice(template.start, template.end);
+        return out + textFrame(code, Math.max(0, offset - template.start));
+      }
+      const inner = functionAt(source, place.offset);
+      const isWhole = !inner;
+      const caller = frames[i + 1];
+      const callerSite = caller?.source.result.callAt(caller.place);
+      const name = isWhole
+        ? source.name
+        : callerSite
+          ? (callerSite.name ?? `function ${library.functionText(inner)}`.slice(0, MAX_NAME))
+          : "";
+      out += frame(source.code, offset, name, inner);
     }
     return out;
   };
 
-  const frame = (source: Source, offset: number): string => {
-    const functions = source.result.functions;
-    let inner: FunctionInfo | undefined;
-    for (const info of functions)
-      if (info.start <= offset && offset < info.end && (!inner || info.start >= inner.start)) inner = info;
-    let start = 0;
-    if (inner) {
-      start = inner.isExpression ? inner.end - inner.body.length : inner.end - 1 - inner.body.length;
-      while (/\s/.test(source.code[start] ?? "") && start < offset) start++;
-      // Of a function that only returns something, the board keeps what it returns.
-      const keyword = inner.isExpression ? null : /^return\s+/.exec(source.code.slice(start, offset));
-      if (keyword) start += keyword[0].length;
-    }
-    const lineStart = Math.max(start, source.code.lastIndexOf("\n", offset - 1) + 1);
-    const line = source.code.slice(start, offset).split("\n").length;
-    const column = offset - lineStart + 1;
-    const end = inner ? inner.end - (inner.isExpression ? 0 : 1) : source.code.length;
-    const lineEnd = source.code.indexOf("\n", offset);
-    let text = source.code.slice(lineStart, lineEnd < 0 ? end : Math.min(lineEnd, end));
-    if (inner) text = text.trimEnd();
+  /** One frame: `offset` is in `inner`, or in the whole of `code`. */
+  const frame = (code: string, offset: number, name: string, inner?: FunctionInfo): string => {
+    const start = inner ? inner.bodyStart : 0;
+    const end = inner ? start + inner.body.length : code.length;
+    const lineStart = Math.max(start, code.lastIndexOf("\n", offset - 1) + 1);
+    const line = code.slice(start, offset).split("\n").length;
+    const column = Math.max(0, offset - lineStart) + 1;
+    const lineEnd = code.indexOf("\n", offset);
+    let text = code.slice(lineStart, lineEnd < 0 ? end : Math.min(lineEnd, end));
     let caret = column;
-    if (text.length > 60 && offset - lineStart > 30) {
-      const skip = offset - lineStart - 30;
-      text = `...${text.slice(skip)}`;
+    let isCut = false;
+    if (text.length > MAX_LINE && offset - lineStart > MAX_BEFORE) {
+      const skip = offset - lineStart - MAX_BEFORE;
+      text = text.slice(skip);
       caret = column - skip + 3;
+      isCut = true;
     }
-    if (text.length > 60) text = `${text.slice(0, 60)}...`;
-    const name = inner ? inner.name : source.name;
+    if (text.length >= MAX_LINE) text = `${text.slice(0, MAX_LINE)}...`;
     const where = name ? `${name} (:${line}:${column})` : `:${line}:${column}`;
-    return `    at ${where}\n${text}\n${" ".repeat(caret - 1)}^\n`;
+    return `    at ${where}\n${isCut ? "..." : ""}${text}\n${" ".repeat(caret - 1)}^\n`;
   };
-  /** A frame inside a text that is no running program: JSON, or what could not be parsed. */
-  const textFrame = (code: string, offset: number, name = ""): string =>
-    frame(
-      { code, name, result: { code, functions: [], originalOffset: () => undefined, callEnd: () => undefined } },
-      offset,
-    );
+  /** A frame inside a text that is no running program: JSON, or what stands in a template literal. */
+  const textFrame = (code: string, offset: number): string => frame(code, offset, "");
 
+  const isPin = (value: unknown): boolean => options.isPin?.(value) ?? false;
   const host = {
     stack,
     frame: textFrame,
@@ -231,9 +294,19 @@ export const createRealm = (options: RealmOptions): Realm => {
     isHostError,
     isInterrupt: (value: unknown) => value instanceof Interrupt,
     isStackOverflow: (value: Error) => value instanceof RangeError && /call stack/.test(value.message),
+    /** Writing a value out goes on where something in it cannot be: the error is reported afterwards. */
+    raise: (error: unknown) => void raised.push(error),
+    isAtProgramLevel(native: string | undefined): boolean {
+      const first = nativeFrames(native).find((item) => item !== undefined);
+      return !!first && !functionAt(first.source, first.place.offset);
+    },
+    isComputedRead(native: string | undefined): boolean {
+      const first = nativeFrames(native)[0];
+      return !!first && !first.place.isExact && !!first.source.result.readAt(first.place.offset)?.isComputed;
+    },
     maxSteps: options.maxSteps ?? DEFAULT_STEPS,
     interrupt: (kind: Interrupt["kind"]) => new Interrupt(kind),
-    isPin: (value: unknown) => options.isPin?.(value) ?? false,
+    isPin,
     deviceName: (value: unknown) => options.deviceName?.(value),
     onEmit: (target: object, name: string, list: unknown[]) => options.onEmit?.(target, name, list),
     globalNames: (): string[] =>
@@ -260,37 +333,24 @@ export const createRealm = (options: RealmOptions): Realm => {
     },
     queue: (fn: () => void) => realm.queue(fn),
     report: (error: unknown) => realm.report(error),
-    evaluate: (code: string) => realm.evaluate(code, ""),
+    evaluate: (code: string, name = "") => realm.evaluate(code, name),
     evalSource(code: string, scope: string, isLocal: boolean): string {
-      const { id, result } = syntaxChecked(code, "", () => compile(code, "", isLocal ? "local" : "program", scope));
+      const { id, result } = compile(code, "eval", isLocal ? "local" : "program", scope);
       tables[id] = result.functions;
-      return isLocal ? result.code : `${result.code}.call(globalThis,ε,ε.t[${id}],σ0)\n//# sourceURL=esp-${id}`;
+      // With its own name in V8's stacks, so that an error in it has a place of its own.
+      const call = isLocal ? result.code : `${result.code}.call(globalThis,ε,ε.t[${id}],σ0)`;
+      return `${call}\n//# sourceURL=esp-${id}`;
     },
   };
 
   libraryScript ??= new vm.Script(readFileSync(LIBRARY_FILE, "utf8"), { filename: "library.js" });
   const library: Library = libraryScript.runInContext(context)(host);
 
-  const syntaxChecked = <T>(code: string, name: string, fn: () => T): T => {
-    try {
-      return fn();
-    } catch (error) {
-      if (error instanceof EspruinoSyntaxError || error instanceof SyntaxError) {
-        const failure = library.makeError("SyntaxError", error.message) as { stack: string };
-        const position = error instanceof EspruinoSyntaxError ? error.position : 0;
-        failure.stack = textFrame(code, position, name) + failure.stack;
-        throw failure;
-      }
-      throw error;
-    }
+  const load = (code: string, name: string, scope: "program" | "module"): { id: number; fn: Function; result: Transformed } => {
+    const { id, result } = compile(code, name, scope);
+    const fn = new vm.Script(result.code, { filename: `esp-${id}` }).runInContext(context) as Function;
+    return { id, fn, result };
   };
-
-  const load = (code: string, name: string): { id: number; fn: Function; result: Transformed } =>
-    syntaxChecked(code, name, () => {
-      const { id, result } = compile(code, name, "program");
-      const fn = new vm.Script(result.code, { filename: `esp-${id}` }).runInContext(context) as Function;
-      return { id, fn, result };
-    });
 
   const drain = (): void => {
     if (depth > 0) return;
@@ -316,8 +376,9 @@ export const createRealm = (options: RealmOptions): Realm => {
   const realm: Realm = {
     global,
     library,
+    isPin,
     evaluate(code, name = "REPL") {
-      const { id, fn, result } = load(code, name);
+      const { id, fn, result } = load(code, name, "program");
       try {
         return fn.call(global, library.helpers, result.functions, undefined);
       } catch (error) {
@@ -329,13 +390,17 @@ export const createRealm = (options: RealmOptions): Realm => {
     },
     isRunning: () => depth > 0,
     runModule(code, name) {
-      // The line end closes a comment on the last line. Both `exports = …` and `module.exports = …` count.
-      const run = realm.evaluate(`(function(exports,module){${code}\n;return exports})`, name) as Function;
+      // Both `exports = …` and `module.exports = …` count.
+      const { fn, result } = load(code, name, "module");
       const exports = library.newObject();
       const module = library.newObject();
       module.exports = exports;
-      const result = run.call(exports, exports, module) as unknown;
-      return module.exports === exports ? result : module.exports;
+      try {
+        const last = fn.call(exports, library.helpers, result.functions, undefined, exports, module) as unknown;
+        return module.exports === exports ? last : module.exports;
+      } catch (error) {
+        throw library.caught(error);
+      }
     },
     enter(fn) {
       if (depth === 0) library.resetStack();

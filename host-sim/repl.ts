@@ -1,14 +1,20 @@
 /**
  * The board's serial console: Espruino's line editor and REPL. Bytes in, bytes out; what a terminal shows is Espruino's
- * own echo. Layout and escape sequences follow the interpreter's `jsinteractive.c`.
+ * own echo. Layout, escape sequences and the states of the input follow the interpreter's `jsinteractive.c`.
  *
- * Not modelled: breaking a running loop with Ctrl-C. Board code runs in one piece here, so that nothing is received
- * meanwhile; a loop that does not end is broken after a number of turns (`RealmOptions.maxSteps`), with the message
- * that Ctrl-C has on a board. Nor are upload packets (a line that begins with DLE SOH is taken for text) and tab
- * completion.
+ * Every byte counts as handled before the next one comes, as on a slow wire: a Ctrl-C clears what was typed before it,
+ * however the bytes were cut into pieces. (The interpreter's own idle loop clears what an earlier piece had left.)
+ *
+ * Ctrl-C breaks a loop that runs where a `Wire` sees the bytes come in meanwhile: board code runs in one piece here. A
+ * loop that nobody breaks ends by itself after a number of turns (`RealmOptions.maxSteps`), with the same message. The
+ * interpreter's debugger, which Ctrl-C enters on some boards, is not modelled; nor is the text that the ESP32's ROM
+ * prints when the chip starts.
  */
+import type { Clock } from "./clock";
 import type { ConsoleDevice } from "./globals";
+import { createPackets } from "./packets";
 import type { Realm } from "./realm";
+import type { StorageApi } from "./storage";
 
 /** The outside of the console: a terminal, a test or an uploader holds this end. */
 export interface Console {
@@ -16,41 +22,81 @@ export interface Console {
   write(bytes: string): void;
   /** Bytes the board sends. Returns a function that stops the listener. */
   onData(listener: (bytes: string) => void): () => void;
+  /** Lets a wire that goes on receiving while board code runs break that code. Returns a function that takes it off. */
+  addWire(wire: Wire): () => void;
+}
+
+/** The other end of a serial wire, in a thread of its own. */
+export interface Wire {
+  /** How many Ctrl-C have come in that `write` has not been given yet. Asked often while board code runs. */
+  waitingBreaks(): number;
 }
 
 export interface Repl {
   console: Console;
   /** The inside: what `print`, `Serial1` and `E.setConsole` use. */
   device: ConsoleDevice;
-  /** Prints the start-up banner. */
-  banner(): void;
+  /** Prints what the interpreter prints when it has started: the banner (it has none where flash holds a program). */
+  started(hasBanner: boolean): void;
   /** Prints `Uncaught …` and the stack. */
   printError(text: string): void;
+  /** Whether a Ctrl-C asks what is running to end. Giving true uses that Ctrl-C up. */
+  takeBreak(): boolean;
+  /** Runs board code that is not an event's: a typed line, a boot file. */
+  runLine(fn: () => void): void;
+  isInLine(): boolean;
+  /** Whether what is typed is shown: `echo(0)` turns it off. */
+  isEchoOn(): boolean;
   /** Called when nothing runs: the prompt comes back. */
   idle(): void;
-  /** Forgets the line being typed (a reset). */
-  clear(): void;
+  /**
+   * Forgets the line being typed and a packet under way. `load` leaves echo as it is, `reset` turns it on, and after
+   * `power` the default device is the console, too.
+   */
+  clear(kind: "load" | "reset" | "power"): void;
 }
 
 export interface ReplOptions {
   /** The realm of the moment: a reset makes a new one. */
   realm(): Realm;
+  clock: Clock;
+  /** Files that packets send and fetch. */
+  storage(): StorageApi;
+  isPin(value: unknown): boolean;
   version: string;
   board: string;
   /** Bytes for `Serial1` while it is not the console. */
   onSerialData(bytes: string): void;
 }
 
+/** The first line turns off line wrapping in the terminal. */
 const BANNER = (version: string) =>
-  "\n ____                 _ \n|  __|___ ___ ___ _ _|_|___ ___ \n|  __|_ -| . |  _| | | |   | . |\n" +
+  "\x1b[?7l\n ____                 _ \n|  __|___ ___ ___ _ _|_|___ ___ \n|  __|_ -| . |  _| | | |   | . |\n" +
   "|____|___|  _|_| |___|_|_|_|___|\n" +
   `         |_| espruino.com\n ${version} (c) 2025 G.Williams\n\n` +
   "Espruino is Open Source. Our work is supported\nonly by sales of official boards and donations:\n" +
-  "http://espruino.com/Donate\n\n";
+  "http://espruino.com/Donate\n";
 
 const RESULT_FLAGS = { limit: true, some: true, pretty: true, names: true, dropQuotes: true };
-const MAX_HISTORY = 40;
+/** Longer lines do not go into the history. */
+const MAX_HISTORY_LINE = 500;
+/** All lines of the history together. A board forgets them when it needs the memory. */
+const MAX_HISTORY = 16_000;
 const UNFINISHED = 1000;
+/** Width of a column of names that could complete a word. */
+const COLUMN = 20;
+
+/** The interpreter's tokens, as far as completing a name goes: space, comments, words and numbers, texts, the rest. */
+const TOKEN = /\s+|\/\/.*|\/\*[^]*?(?:\*\/|$)|[\w$]+|"(?:[^"\\]|\\[^])*"?|'(?:[^'\\]|\\[^])*'?|`[^`]*`?|[^]/g;
+const RESERVED = new Set(
+  (
+    "if else do while for return break continue function var let const this null undefined true false in instanceof " +
+    "switch case default new typeof void delete try catch finally throw class extends super static of debugger"
+  ).split(" "),
+);
+
+const CTRL_C = "\x03";
+const countBreaks = (bytes: string): number => bytes.split(CTRL_C).length - 1;
 
 /** Open brackets of a line; Espruino goes on reading while there are some. Text and comments do not count. */
 export const openBrackets = (line: string): number => {
@@ -110,17 +156,21 @@ export const callHost = (fn: () => void): void => {
 /** Makes the console of one board. */
 export const createRepl = (options: ReplOptions): Repl => {
   const listeners = new Set<(bytes: string) => void>();
+  const wires = new Set<Wire>();
   const history: string[] = [];
-  let historyIndex = -1;
+  /** Place in the history of the line shown, as long as it has not been changed. */
+  let historyIndex: number | undefined;
   let deviceName: string | null = "Serial1";
   let line = "";
   let cursor = 0;
-  let isRemoved = true;
+  let isRemoved = false;
   let isEcho = true;
   let waiting = "";
   let isEchoOffForLine = false;
-  let state: "" | "esc" | "esc[" | "escO" | "number" | "cr" = "";
+  let state: "" | "dle" | "esc" | "esc[" | "escO" | "number" = "";
   let stateNumber = 0;
+  /** Ctrl-C that have ended something before they were read. */
+  let usedBreaks = 0;
 
   const send = (bytes: string): void => {
     for (const listener of [...listeners]) callHost(() => listener(bytes));
@@ -156,6 +206,18 @@ export const createRepl = (options: ReplOptions): Repl => {
     put(`>${line.replace(/\n/g, "\n:")}`);
     moveCursor(line.length, cursor);
   };
+  const clearLine = (): void => {
+    if (line === "") return;
+    removeLine();
+    line = "";
+    cursor = 0;
+    historyIndex = undefined;
+  };
+  /** The rest of the cursor's line, a space over what stood behind it, and back. */
+  const putRestOfLine = (from: number): void => {
+    const visible = line.slice(from).split("\n")[0]!;
+    put(`${visible} ${"\b".repeat(visible.length + 1)}`);
+  };
   const replaceLine = (text: string): void => {
     if (showsLine()) {
       moveCursor(cursor, 0);
@@ -166,18 +228,11 @@ export const createRepl = (options: ReplOptions): Repl => {
     cursor = text.length;
   };
   const append = (text: string): void => {
-    if (cursor < line.length) {
-      const tail = line.slice(cursor);
-      line = line.slice(0, cursor) + text + tail;
-      cursor += text.length;
-      if (showsLine()) {
-        const visible = tail.split("\n")[0]!;
-        put(`${text}${visible} ${"\b".repeat(visible.length + 1)}`);
-      }
-      return;
-    }
-    line += text;
-    cursor = line.length;
+    historyIndex = undefined;
+    const isAtEnd = cursor >= line.length;
+    line = line.slice(0, cursor) + text + line.slice(cursor);
+    if (!isAtEnd && showsLine()) putRestOfLine(cursor);
+    cursor += text.length;
     if (showsLine()) put(text);
   };
   const erase = (isBackspace: boolean): void => {
@@ -191,39 +246,60 @@ export const createRepl = (options: ReplOptions): Repl => {
         moveCursor(cursor, cursor - 1);
       }
     }
+    historyIndex = undefined;
     line = line.slice(0, at) + line.slice(at + 1);
     cursor = at;
     if (!showsLine()) return;
-    const tail = line.slice(cursor);
     if (isNewLine) {
-      put(tail.replace(/\n/g, "\n:"));
+      put(line.slice(cursor).replace(/\n/g, "\n:"));
       moveCursor(line.length, cursor);
     } else {
-      const visible = tail.split("\n")[0]!;
-      put(`${isBackspace ? "\b" : ""}${visible} ${"\b".repeat(visible.length + 1)}`);
+      if (isBackspace) put("\b");
+      putRestOfLine(cursor);
     }
   };
 
+  let isInLine = false;
+  const runLine = (fn: () => void): void => {
+    const was = isInLine;
+    isInLine = true;
+    try {
+      fn();
+    } finally {
+      isInLine = was;
+    }
+  };
+  const remember = (text: string): void => {
+    if (text.length > MAX_HISTORY_LINE) return;
+    const known = history.indexOf(text);
+    if (known >= 0) history.splice(known, 1);
+    history.push(text);
+    let size = history.reduce((sum, one) => sum + one.length, 0);
+    while (size > MAX_HISTORY) size -= history.shift()!.length;
+  };
   const execute = (text: string): void => {
     const realm = options.realm();
     realm.library.resetStack();
     try {
       const value = realm.evaluate(text, "REPL");
-      if (echoes() && text !== "") {
+      if (text !== "" && echoes()) {
+        remember(text);
         // Writing a value out may run code of the program, which may print.
         put("=");
         put(`${realm.library.format(value, RESULT_FLAGS)}\n`);
       }
     } catch (error) {
+      if (text !== "" && echoes()) remember(text);
       realm.report(error);
     }
     realm.reportRaised();
   };
   const newLine = (mayExecute: boolean): void => {
-    if (cursor < line.length) {
+    if (/\S/.test(line.slice(cursor))) {
+      historyIndex = undefined;
+      if (showsLine()) put("\x1b[J");
       line = `${line.slice(0, cursor)}\n${line.slice(cursor)}`;
       if (showsLine()) {
-        put("\x1b[J");
         put(line.slice(cursor).replace(/\n/g, "\n:"));
         moveCursor(line.length, cursor + 1);
       }
@@ -236,17 +312,14 @@ export const createRepl = (options: ReplOptions): Repl => {
       const text = line.trimEnd();
       line = "";
       cursor = 0;
-      if (text !== "" && echoes()) {
-        history.push(text);
-        if (history.length > MAX_HISTORY) history.shift();
-      }
-      historyIndex = -1;
-      execute(text);
+      historyIndex = undefined;
+      runLine(() => execute(text));
       isEchoOffForLine = false;
     } else {
       if (showsLine()) put("\n:");
+      historyIndex = undefined;
       line += "\n";
-      cursor = line.length;
+      cursor++;
     }
   };
   const moveBy = (step: number): void => {
@@ -256,93 +329,195 @@ export const createRepl = (options: ReplOptions): Repl => {
     if (showsLine()) put(step > 0 ? "\x1b[C" : "\x1b[D");
   };
   const moveTo = (target: number): void => {
-    if (showsLine()) moveCursor(cursor, target);
+    moveCursor(cursor, target);
     cursor = target;
   };
-  const changeHistory = (step: number): void => {
-    const next = (historyIndex < 0 ? history.length : historyIndex) + step;
-    if (next < 0) return;
-    if (next >= history.length) {
-      historyIndex = -1;
-      if (step > 0) replaceLine("");
-      return;
-    }
-    historyIndex = next;
-    replaceLine(history[next]!);
+  const home = (): void => {
+    const start = line.lastIndexOf("\n", cursor - 1) + 1;
+    if (cursor > 0 && showsLine()) put("\b".repeat(cursor - start));
+    if (cursor > 0) cursor = start;
   };
-  const lineStart = () => line.lastIndexOf("\n", cursor - 1) + 1;
-  const lineEnd = () => (line.indexOf("\n", cursor) < 0 ? line.length : line.indexOf("\n", cursor));
+  const end = (): void => {
+    const next = line.indexOf("\n", cursor);
+    const target = next < 0 ? line.length : next;
+    if (showsLine()) put(line.slice(cursor, target));
+    cursor = target;
+  };
+  const moveUpDown = (step: number): void => {
+    const [x, y] = position(cursor);
+    const lines = line.split("\n");
+    const target = Math.min(Math.max(y + step, 0), lines.length - 1);
+    const before = lines.slice(0, target).reduce((sum, one) => sum + one.length + 1, 0);
+    const next = before + Math.min(x, lines[target]!.length);
+    if (showsLine()) moveCursor(cursor, next);
+    cursor = next;
+  };
+  const upDown = (step: number): void => {
+    if ((line !== "" && historyIndex === undefined) || cursor < line.length) return moveUpDown(step);
+    const next = historyIndex === undefined ? (step < 0 ? history.length - 1 : history.length) : historyIndex + step;
+    const text = history[next];
+    if (text === undefined && step < 0) return;
+    replaceLine(text ?? "");
+    historyIndex = text === undefined ? undefined : next;
+  };
 
-  const escape = (char: string): boolean => {
-    if (state === "esc") {
-      state = char === "O" ? "escO" : char === "[" ? "esc[" : "";
-      if (char === "\n") newLine(false);
-      return true;
+  /** Names that a value has of its own, then what its prototypes have, built-in ones in alphabetical order. */
+  const namesOf = (value: unknown): string[] => {
+    const { library, global } = options.realm();
+    const names: string[] = [];
+    const own = (object: object): string[] => library.ownNames(object);
+    const isPlain = (name: string): boolean => /^[A-Za-z_$][\w$]*$/.test(name) && !/^(constructor|__.*__)$/.test(name);
+    for (let object: any = global.Object(value); object; object = Object.getPrototypeOf(object)) {
+      // The interpreter counts `length` among what every object has.
+      const all = [...own(object).filter(isPlain), ...(Object.getPrototypeOf(object) === null ? ["length"] : [])];
+      const isProgram = (name: string): boolean => library.nativeDescriptor(object, name)?.enumerable === true;
+      names.push(...all.filter(isProgram), ...all.filter((name) => !isProgram(name)).sort());
     }
-    if (state === "escO") {
-      state = "";
-      if (char === "F") moveTo(lineEnd());
-      else if (char === "H") moveTo(lineStart());
-      return true;
+    return names;
+  };
+  const field = (object: any, name: string): unknown => {
+    const realm = options.realm();
+    try {
+      return object?.[name] ?? realm.library.newObject();
+    } catch (error) {
+      realm.report(error);
+      return realm.library.newObject();
     }
-    if (state === "esc[") {
-      state = "";
+  };
+  /** Completes the name before the cursor, as far as it is clear, and shows what it could be. */
+  const complete = (): void => {
+    const typed = line.slice(0, cursor);
+    const realm = options.realm();
+    // What the name is looked for in: nothing behind an operator, an object without fields behind an unknown value.
+    let object: unknown = realm.global;
+    let part: string | undefined;
+    let isAtEnd = true;
+    for (const match of typed.matchAll(TOKEN)) {
+      const token = match[0];
+      isAtEnd = match.index + token.length === typed.length;
+      if (/^(\s|\/[/*])/.test(token)) continue;
+      if (token === ".") {
+        object = field(part === undefined ? undefined : object, part ?? "");
+        part = undefined;
+      } else if (/^[A-Za-z_$]/.test(token) && !RESERVED.has(token)) part = token;
+      else {
+        object = undefined;
+        part = undefined;
+      }
+      isAtEnd &&= part !== undefined;
+    }
+    if (object === undefined || (part !== undefined && !isAtEnd)) return;
+    part ??= "";
+    const wanted = part;
+    const matches = namesOf(object).filter((name) => name.length > wanted.length && name.startsWith(wanted));
+    if (matches.length === 0) return;
+    if (matches.length > 1) {
+      moveCursor(cursor, line.length);
+      isRemoved = true;
+      put("\n\n");
+      for (let i = 0; i < matches.length; i += 2) {
+        const [first, second] = [matches[i]!, matches[i + 1]];
+        const gap = " ".repeat(Math.max(1, COLUMN - first.length));
+        put(second === undefined ? `${first}\n` : `${first}${gap}${second}\n`);
+      }
+      put("\n");
+      returnLine();
+    }
+    let common = matches[0]!;
+    for (const name of matches) while (!name.startsWith(common)) common = common.slice(0, -1);
+    if (common.length > wanted.length) append(common.slice(wanted.length));
+  };
+
+  /** Where a packet's data stand in for it. */
+  let setAside = "";
+  const packets = createPackets({
+    console: {
+      put,
+      putBytes(bytes) {
+        if (deviceName) send(bytes);
+      },
+      removeLine,
+      echoLine() {
+        isEchoOffForLine = false;
+      },
+      setLine(data) {
+        line = data;
+      },
+      restoreLine() {
+        line = setAside;
+        state = "";
+      },
+    },
+    realm: options.realm,
+    storage: options.storage,
+    clock: options.clock,
+    isPin: options.isPin,
+  });
+
+  const KEYPAD: Record<string, string> = { o: "/", j: "*", m: "-", k: "+", M: "\r" };
+  const receiveEscape = (char: string): void => {
+    const was = state;
+    state = "";
+    if (was === "esc") {
+      if (char === "O") state = "escO";
+      else if (char === "[") state = "esc[";
+      else if (char === "\n") newLine(false);
+    } else if (was === "escO") {
+      if (char === "F") end();
+      else if (char === "H") home();
+      else if (KEYPAD[char] !== undefined) receive(KEYPAD[char]);
+    } else if (was === "esc[") {
       if (char >= "0" && char <= "9") {
         stateNumber = Number(char);
         state = "number";
       } else if (char === "D") moveBy(-1);
       else if (char === "C") moveBy(1);
-      else if (char === "A") changeHistory(-1);
-      else if (char === "B") changeHistory(1);
-      else if (char === "F") moveTo(lineEnd());
-      else if (char === "H") moveTo(lineStart());
-      return true;
+      else if (char === "A") upDown(-1);
+      else if (char === "B") upDown(1);
+      else if (char === "F") end();
+      else if (char === "H") home();
+    } else if (char >= "0" && char <= "9") {
+      stateNumber = (stateNumber * 10 + Number(char)) & 0xffff;
+      state = "number";
+    } else if (char === "H") {
+      if (stateNumber === 2) clearLine();
+    } else if (char === "~") {
+      if (stateNumber === 1) home();
+      else if (stateNumber === 3) erase(false);
+      else if (stateNumber === 4) end();
+      else if (stateNumber === 5) moveTo(0);
+      else if (stateNumber === 6) moveTo(line.length);
     }
-    if (state === "number") {
-      if (char >= "0" && char <= "9") {
-        stateNumber = stateNumber * 10 + Number(char);
-        return true;
-      }
-      state = "";
-      if (char === "H" && stateNumber === 2) {
-        if (line !== "") removeLine();
-        line = "";
-        cursor = 0;
-      } else if (char === "~") {
-        if (stateNumber === 1) moveTo(lineStart());
-        else if (stateNumber === 3) erase(false);
-        else if (stateNumber === 4) moveTo(lineEnd());
-      }
-      return true;
-    }
-    return false;
   };
-
   const receive = (char: string): void => {
-    if (char === "\x03") {
-      // The interrupt breaks what runs (nothing can be running here) and clears the line.
-      if (line !== "") removeLine();
-      line = "";
-      cursor = 0;
-      state = "";
-      return;
-    }
-    if (state !== "cr" && state !== "" && escape(char)) return;
-    const isAfterCr = state === "cr";
-    state = "";
-    if (char === "\0" || char === "\x01") return;
-    if (char === "\x05") {
+    // One that has ended something must not clear the line, too.
+    const isUsed = char === CTRL_C && usedBreaks > 0;
+    if (isUsed) usedBreaks--;
+    if (packets.isReceiving()) runLine(() => packets.receive(char));
+    else if (char === "\0") state = "";
+    else if (char === "\x01") {
+      if (state === "dle") {
+        setAside = line;
+        packets.start();
+      }
+    } else if (char === CTRL_C) {
+      if (!isUsed) clearLine();
+    } else if (char === "\x05") {
       if (line === "") put(`Espruino ${options.version} ${options.board}\n`);
     } else if (char === "\x10") {
       if (line === "") isEchoOffForLine = true;
+      state = "dle";
     } else if (char === "\x1b") state = "esc";
-    else if (char === "\b" || char === "\x7f") erase(true);
-    else if (char === "\n" && isAfterCr) return;
-    else if (char === "\r" || char === "\n") {
-      if (char === "\r") state = "cr";
-      newLine(true);
-    } else if (char === "\t") append("    ");
-    else if (char >= " ") append(char);
+    else if (state === "esc" || state === "escO" || state === "esc[" || state === "number") receiveEscape(char);
+    else {
+      state = "";
+      if (char === "\b" || char === "\x7f") erase(true);
+      else if (char === "\r" || char === "\n") newLine(true);
+      else if (char === "\t") {
+        if (echoes()) complete();
+        else append("    ");
+      } else if (char >= " ") append(char);
+    }
   };
 
   const device: ConsoleDevice = {
@@ -367,18 +542,24 @@ export const createRepl = (options: ReplOptions): Repl => {
     },
   };
 
+  /** Bytes of the piece being handled that have not been read yet. */
+  let unread = "";
   const takeInput = (): void => {
-    const bytes = waiting;
+    unread = waiting;
     waiting = "";
     options.realm().enter(() => {
-      for (let i = 0; i < bytes.length; i++) {
+      while (unread !== "") {
+        const bytes = unread;
+        unread = bytes.slice(1);
         if (deviceName === null) {
           // Without a console the port hands over what is there: the first byte alone, then the rest.
-          options.onSerialData(bytes[i]!);
-          if (i + 1 < bytes.length) options.onSerialData(bytes.slice(i + 1));
+          unread = "";
+          usedBreaks = Math.max(0, usedBreaks - countBreaks(bytes));
+          options.onSerialData(bytes[0]!);
+          if (bytes.length > 1) options.onSerialData(bytes.slice(1));
           return;
         }
-        receive(bytes[i]!);
+        receive(bytes[0]!);
       }
     });
   };
@@ -395,26 +576,50 @@ export const createRepl = (options: ReplOptions): Repl => {
         listeners.add(listener);
         return () => void listeners.delete(listener);
       },
+      addWire(wire) {
+        wires.add(wire);
+        return () => void wires.delete(wire);
+      },
     },
-    banner() {
-      put(BANNER(options.version));
+    started(hasBanner) {
+      if (!echoes()) return;
+      if (hasBanner) put(BANNER(options.version));
+      put("\n");
+      isRemoved = true;
     },
     printError(text) {
       removeLine();
       put(text);
     },
+    takeBreak() {
+      // A packet's data may hold the byte, and without a console the program itself may want it.
+      if (packets.isReceiving() || deviceName === null) return false;
+      let count = countBreaks(unread) + countBreaks(waiting) - usedBreaks;
+      for (const wire of wires) count += wire.waitingBreaks();
+      if (count <= 0) return false;
+      usedBreaks++;
+      return true;
+    },
+    runLine,
+    isInLine: () => isInLine,
+    isEchoOn: () => isEcho,
     idle() {
       if (waiting !== "") takeInput();
       else returnLine();
     },
-    clear() {
+    clear(kind) {
+      packets.stop();
       line = "";
       cursor = 0;
+      historyIndex = undefined;
       isEchoOffForLine = false;
-      isRemoved = true;
-      deviceName = "Serial1";
-      isEcho = true;
       state = "";
+      history.length = 0;
+      if (kind === "load") return;
+      isEcho = true;
+      if (kind === "reset") return;
+      deviceName = "Serial1";
+      isRemoved = false;
     },
   };
 };

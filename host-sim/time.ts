@@ -1,8 +1,10 @@
-/** `Date`, `getTime` and timers of the board, all on the injected clock. */
+/** Timers of the board, on the injected clock. */
 import type { Bridge } from "./bridge";
 import type { Clock } from "./clock";
+import { Interrupt } from "./realm";
+import type { WaitingTimer } from "./state";
 
-const MIN_INTERVAL_MS = 1;
+const MIN_INTERVAL_MS = 0.1;
 /** Espruino takes intervals up to 100 years. */
 const MAX_INTERVAL_MS = 3_153_600_000_000;
 
@@ -18,70 +20,21 @@ export interface Timers {
   /** Runs a callback: a function, or text to evaluate. */
   call(callback: unknown, list: unknown[]): void;
   stop(): void;
+  waiting(): WaitingTimer[];
   /** What waiting timers keep alive. */
   roots(): unknown[];
 }
 
-/** `Date` and `getTime`: unix time that began at `timeAtBootMs` and runs with the clock. */
-export const installDate = (bridge: Bridge, clock: Clock, timeAtBootMs: number): void => {
-  const { library, global, native, functions } = bridge;
-  const { method, str } = library;
-  let timeOffset = timeAtBootMs;
-  const now = () => timeOffset + clock.now();
-  const NativeDate = library.NativeDate as any;
-  const EspruinoDate: any = native(function (this: unknown, ...list: any[]) {
-    let time: number;
-    if (list.length === 0) time = Math.floor(now());
-    else if (list.length === 1) time = typeof list[0] === "string" ? parseDate(list[0]) : Number(list[0]);
-    else time = Date.UTC(...(list as [number, number]));
-    return new NativeDate(time);
-  });
-  const parseDate = (text: string): number => {
-    const hasZone = /(Z|GMT|UTC|[+-]\d\d:?\d\d)\s*(\(.*\))?$/.test(text);
-    const time = hasZone ? Date.parse(text) : Date.parse(`${text}Z`);
-    return Number.isNaN(time) ? Date.parse(`${text} UTC`) : time;
-  };
-  EspruinoDate.prototype = NativeDate.prototype;
-  method(NativeDate.prototype, "constructor", EspruinoDate);
-  functions(EspruinoDate, {
-    now: () => Math.floor(now()),
-    parse: (text: unknown) => parseDate(str(text)),
-  });
-  // The board's time zone is UTC until E.setTimeZone, whatever the computer's is.
-  for (const name of ["FullYear", "Month", "Date", "Day", "Hours", "Minutes", "Seconds", "Milliseconds"]) {
-    method(NativeDate.prototype, `get${name}`, NativeDate.prototype[`getUTC${name}`]);
-    if (name !== "Day") method(NativeDate.prototype, `set${name}`, NativeDate.prototype[`setUTC${name}`]);
-  }
-  functions(NativeDate.prototype, {
-    getTimezoneOffset: () => 0,
-    getIsDST: () => false,
-    toString(this: any) {
-      const [day, date, month, year, time] = new Date(this.getTime())
-        .toUTCString()
-        .replace(",", "")
-        .split(" ") as string[];
-      return `${day} ${month} ${Number(date)} ${year} ${time} GMT+0000`;
-    },
-    toUTCString(this: any) {
-      return new Date(this.getTime()).toUTCString();
-    },
-  });
-  for (const name of Object.getOwnPropertyNames(NativeDate.prototype))
-    if (/Locale|GMT|^toDateString$|^toTimeString$|^[gs]etYear$|^setUTC/.test(name)) delete NativeDate.prototype[name];
-  method(global, "Date", EspruinoDate);
-  functions(global, {
-    getTime: () => now() / 1000,
-    setTime: (seconds: number) => void (timeOffset = seconds * 1000 - clock.now()),
-  });
-};
-
-/** `setTimeout` and its family. Nothing fires sooner than after 1 ms. */
-export const installTimers = (bridge: Bridge, clock: Clock): Timers => {
+/**
+ * `setTimeout` and its family. Nothing fires sooner than after 0.1 ms. An interval whose code is interrupted is removed,
+ * and `onRemoved` called before the interrupt is reported.
+ */
+export const installTimers = (bridge: Bridge, clock: Clock, onRemoved: () => void): Timers => {
   const { realm, global, functions, fail } = bridge;
   const timers = new Map<number, Timer>();
   const call = (callback: unknown, list: unknown[]): void => {
-    if (typeof callback === "string") realm.evaluate(callback, "");
-    else Reflect.apply(callback as Function, global, list);
+    if (typeof callback === "string") realm.evaluate(callback, "event");
+    else Reflect.apply(realm.library.current(callback as Function), global, list);
   };
   const schedule = (id: number, timer: Timer): void => {
     timer.clockId = clock.setTimeout(
@@ -93,7 +46,18 @@ export const installTimers = (bridge: Bridge, clock: Clock): Timers => {
           if (timer.due < clock.now()) timer.due = clock.now();
           schedule(id, timer);
         }
-        realm.enter(() => call(timer.callback, timer.list));
+        realm.enter(() => {
+          try {
+            call(timer.callback, timer.list);
+          } catch (error) {
+            if (error instanceof Interrupt && timer.interval !== undefined && timers.get(id) === timer) {
+              clock.clearTimeout(timer.clockId);
+              timers.delete(id);
+              onRemoved();
+            }
+            throw error;
+          }
+        });
       },
       Math.max(0, timer.due - clock.now()),
     );
@@ -148,6 +112,10 @@ export const installTimers = (bridge: Bridge, clock: Clock): Timers => {
       for (const timer of timers.values()) clock.clearTimeout(timer.clockId);
       timers.clear();
     },
+    waiting: () =>
+      [...timers].map(([id, { callback, list, interval, due }]) => {
+        return { id, callback, list, interval, left: Math.max(0, due - clock.now()) };
+      }),
     roots: () => [...timers.values()].flatMap((timer) => [timer.callback, timer.list]),
   };
 };

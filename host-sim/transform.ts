@@ -1,27 +1,41 @@
 /**
- * Gives Espruino's meaning to JavaScript source before V8 runs it: Espruino executes source text as it reads it, so
- * functions and variables exist from where they stand on, a `let` of a loop is one variable, class fields stand on the
- * prototype, and so on. The text on the board stays as it is; only what the simulator evaluates is rewritten.
+ * Gives Espruino's meaning to its source before V8 runs it: Espruino executes source text as it reads it, so functions
+ * and variables exist from where they stand on, a `let` of a loop is one variable, class fields stand on the prototype,
+ * and so on. The text on the board stays as it is; only what the simulator evaluates is rewritten.
  *
  * Names that begin with a Greek letter belong to the simulator. Espruino's identifiers are ASCII, so they cannot clash.
+ * A number in a comment before a call of the simulator's own is the place an error in there is reported at.
  */
-import { type Function as FunctionNode, type Identifier, Parser, type Program } from "acorn";
 import MagicString from "magic-string";
+import { type Node, parse } from "./parser";
 
 /** One function of a source: what `toString` prints and the memory estimate charges for. */
 export interface FunctionInfo {
   name: string;
   params: string[];
-  /** The body between its braces, or the expression of an arrow function. */
+  /** What the board keeps as its code. */
   body: string;
+  /** The code is an expression, of which the value is returned: of an arrow function, or behind a leading `return`. */
   isExpression: boolean;
+  /** From the first character of the function to its last. */
   start: number;
   end: number;
+  /** Where the code begins. */
+  bodyStart: number;
+  /** Its last character is a closing bracket. */
+  hasBrackets: boolean;
+  /** The function keeps its own name: that of an expression. */
+  keepsName?: boolean;
+  /** It keeps `this` from where it was made. */
+  keepsThis?: boolean;
 }
 
 export interface TransformOptions {
-  /** `program`: declarations become globals. `local`: inside a function, by a direct `eval`. */
-  scope: "program" | "local";
+  /**
+   * `program`: declarations become globals. `module`: a function of `exports` and `module`. `local`: inside a function,
+   * by a direct `eval`.
+   */
+  scope: "program" | "module" | "local";
   /** Unique per source; keeps the names of nested sources apart. */
   id: number;
   /** Name of the scope record that encloses the code. */
@@ -30,61 +44,74 @@ export interface TransformOptions {
   wantsValue?: boolean;
 }
 
+/** A place of the source as V8 names it. */
+export interface Place {
+  /** Offset in the source. */
+  offset: number;
+  /** The offset is the one to report, whatever the error is. */
+  isExact: boolean;
+}
+
+/** Where a call stands: `end` is the token the interpreter has read last when it runs. */
+export interface CallSite {
+  end: number;
+  /** What the function is called by; undefined where it has no name. */
+  name?: string;
+  /** Where the called function is reported missing. */
+  callee: number;
+}
+
 export interface Transformed {
   code: string;
   functions: FunctionInfo[];
-  /** Offset in the source of a place in `code`, both counted from 1. */
-  originalOffset(line: number, column: number): number | undefined;
-  /** Offset of the closing bracket of the call V8 places at `offset`: the interpreter stands there while it runs. */
-  callEnd(offset: number): number | undefined;
-}
-
-/** What the interpreter says of a source it cannot parse. */
-export class EspruinoSyntaxError extends Error {
-  constructor(
-    message: string,
-    /** Offset into the source. */
-    readonly position: number,
-  ) {
-    super(message);
-  }
+  /** The place in the source of a place in `code`, both counted from 1. */
+  locate(line: number, column: number): Place | undefined;
+  /** The call that V8 places there. */
+  callAt(place: Place): CallSite | undefined;
+  /** Where the interpreter reports that a name is not defined, which V8 places somewhere before it. */
+  nameAt(offset: number, name: string): number;
+  /** Where the interpreter reports that a variable may not be set, which V8 places there. */
+  storeAt(offset: number): number | undefined;
+  /** The reading of a field that V8 places there, and where the interpreter reports that it failed. */
+  readAt(offset: number): { position: number; isComputed: boolean } | undefined;
+  /** The expression of a template literal around the offset: the interpreter reads it as a source of its own. */
+  templateAt(offset: number): { start: number; end: number } | undefined;
 }
 
 interface Scope {
   parent?: Scope;
   isFunction: boolean;
-  node: any;
-  names: Map<string, { start: number; rename?: string }>;
-  /** Loops of the same function around this scope, outermost first. */
-  depth: number;
+  node: Node;
+  names: Map<string, Declared>;
+}
+
+interface Declared {
+  /** Where the first declaration stands. */
+  start: number;
+  /** All of them, each with the part of the function it stands in that may not be executed. */
+  sites: { start: number; branch?: Node }[];
+  rename?: string;
+  /** Its declaration stands in the code already. */
+  isEmitted?: boolean;
+  /** Used where it may not have been declared: it begins as `ε.none`. */
+  isUncertain?: boolean;
 }
 
 interface Reference {
-  node: Identifier;
+  node: Node;
+  parent: Node;
   scope: Scope;
-  loops: any[];
+  loops: Node[];
   /** `{a}` in an object literal: renaming must keep the key. */
   isShorthand: boolean;
 }
 
-const MAX_IDENTIFIER = 63;
 const LOOPS = new Set(["ForStatement", "ForInStatement", "ForOfStatement", "WhileStatement", "DoWhileStatement"]);
 
-/** acorn without what Espruino does not mind: names declared twice, regular expressions nobody has run yet. */
-const LenientParser = Parser.extend(
-  (Base: any) =>
-    class extends Base {
-      declareName(): void {}
-      validateRegExpFlags(): void {}
-      validateRegExpPattern(): void {}
-    } as any,
-);
-
 /** Children of a node in source order. */
-const children = (node: any): any[] => {
-  const list: any[] = [];
+const children = (node: Node): Node[] => {
+  const list: Node[] = [];
   for (const key in node) {
-    if (key === "type" || key === "start" || key === "end") continue;
     const value = node[key];
     if (Array.isArray(value)) for (const item of value) item && typeof item.type === "string" && list.push(item);
     else if (value && typeof value.type === "string") list.push(value);
@@ -92,160 +119,40 @@ const children = (node: any): any[] => {
   return list;
 };
 
-const isFunctionNode = (node: any): node is FunctionNode =>
-  node.type === "FunctionDeclaration" || node.type === "FunctionExpression" || node.type === "ArrowFunctionExpression";
+const contains = (node: Node, position: number): boolean => node.start <= position && position < node.end;
 
-const cutToByte = (text: string): string =>
-  // biome-ignore lint: a loop over characters is what it is
-  text.replace(/[^\x00-\xff]/g, (char) => String.fromCharCode(char.charCodeAt(0) & 0xff));
+/** A part of a function that may be left out, or left before its end. */
+const isBranch = (node: Node, parent: Node): boolean =>
+  node.type === "SwitchCase" ||
+  (parent.type === "IfStatement" && parent.test !== node) ||
+  (LOOPS.has(parent.type) && parent.body === node) ||
+  (parent.type === "TryStatement" && parent.finalizer !== node);
+
+const declaresName = ({ node, parent }: Reference): boolean =>
+  parent.id === node && /^(VariableDeclarator|FunctionDeclaration|ClassDeclaration)$/.test(parent.type);
+
+/** A name that is not read there, or not by its name alone. */
+const isTarget = ({ node, parent }: Reference): boolean =>
+  parent.left === node && /^(AssignmentExpression|ForInStatement|ForOfStatement)$/.test(parent.type) ||
+  parent.type === "UpdateExpression" ||
+  (parent.type === "UnaryExpression" && (parent.operator === "typeof" || parent.operator === "delete"));
+
+const isFunctionNode = (node: Node): boolean =>
+  node.type === "FunctionDeclaration" || node.type === "FunctionExpression" || node.type === "ArrowFunctionExpression";
 
 /** Methods that null has too, when they are called. */
 const NULL_METHODS = new Set(["toString", "valueOf", "hasOwnProperty"]);
 
-const hasWideChar = (text: string): boolean => /[^\x00-\xff]/.test(text);
-
-/**
- * Whether a statement as the body of `do` leaves the semicolon that must stand before `while`: `if`, an empty statement
- * and a body in braces have none to leave.
- */
-const endsBeforeSemicolon = (body: any, source: string, isOutermost = true): boolean => {
-  if (body.type === "BlockStatement") return isOutermost;
-  if (body.type === "IfStatement")
-    return (
-      !!body.alternate &&
-      (body.alternate.type === "EmptyStatement" || endsBeforeSemicolon(body.alternate, source, false))
-    );
-  if (LOOPS.has(body.type) && body.type !== "DoWhileStatement") return endsBeforeSemicolon(body.body, source, false);
-  return !/^(Empty|Try|Switch)Statement$/.test(body.type) && source[body.end - 1] === ";";
-};
-
-/** Constructs Espruino has no grammar for, with what it says where they are executed. */
-const refusal = (node: any, parent: any, source: string): { type: string; message: string } | undefined => {
-  const syntax = (message: string) => ({ type: "SyntaxError", message });
-  const undefinedName = (name: string) => ({ type: "ReferenceError", message: `"${name}" is not defined` });
-  switch (node.type) {
-    case "SpreadElement":
-      return syntax(parent?.type === "ObjectExpression" ? "Got '.' expected ID" : "Got '.' expected EOF");
-    case "RestElement":
-      if (parent?.type === "ArrayPattern" || parent?.type === "ObjectPattern") return undefined;
-      return syntax(parent?.type === "ArrowFunctionExpression" ? "Got '.' expected EOF" : "Got '.' expected ID");
-    case "AssignmentPattern":
-      if (!isFunctionNode(parent)) return parent?.type === "Property" ? syntax("Got '=' expected EOF") : undefined;
-      return syntax(parent.type === "ArrowFunctionExpression" ? "Got => expected ','" : "Got '=' expected ','");
-    case "ObjectPattern":
-    case "ArrayPattern": {
-      if (parent?.type === "CatchClause") return { type: "", message: "" };
-      if (isFunctionNode(parent) && parent.type !== "ArrowFunctionExpression")
-        return syntax(`Got '${source[node.start]}' expected ID`);
-      if (parent?.type === "AssignmentExpression" && node.type === "ArrayPattern")
-        return { type: "Error", message: "Unable to assign value to non-reference Array" };
-      const named = /[A-Za-z_$][\w$]*/.exec(source.slice(node.start, node.end));
-      if (node.type === "ArrayPattern" && node.elements[0]?.type === "AssignmentPattern")
-        return { type: "Error", message: "Unable to assign value to non-reference Array" };
-      if (node.type === "ObjectPattern" && node.properties[0]?.value?.type === "AssignmentPattern")
-        return syntax("Got '=' expected EOF");
-      if (node.type === "ArrayPattern" && node.elements[0] === null && node.elements[1]?.type === "Identifier")
-        return undefinedName(node.elements[1].name);
-      return named ? undefinedName(named[0]) : syntax(`Got '${source[node.start]}' expected EOF`);
-    }
-    case "ChainExpression":
-      return syntax(
-        source.slice(node.start, node.end).includes("?.[") ? "Got ')' expected ':'" : "Got '.' expected EOF",
-      );
-    case "AssignmentExpression":
-      if (node.operator === "**=") return syntax("Got *= expected EOF");
-      return ["??=", "||=", "&&="].includes(node.operator) ? syntax("Got '=' expected EOF") : undefined;
-    case "BinaryExpression":
-      return node.operator === "**" ? syntax("Got '*' expected EOF") : undefined;
-    case "AwaitExpression":
-      return syntax("Got ID expected EOF");
-    case "YieldExpression":
-      return syntax("Got '*' expected ID");
-    case "FunctionDeclaration":
-    case "FunctionExpression":
-    case "ArrowFunctionExpression":
-      if (node.async)
-        return parent?.type === "MethodDefinition"
-          ? syntax(`Got ID:${parent.key.name} expected '='`)
-          : parent?.type === "Property"
-            ? syntax(`Got ID:${parent.key.name} expected ','`)
-            : undefinedName("async");
-      if (!node.generator) return undefined;
-      return syntax(parent?.type === "MethodDefinition" ? "Got '*' expected '}'" : "Got '*' expected ID");
-    case "LabeledStatement":
-      return undefinedName(node.label.name);
-    case "PrivateIdentifier":
-      return syntax("Got '#' expected '}'");
-    case "TaggedTemplateExpression":
-      return syntax("Tagged Templates are not supported");
-    case "StaticBlock":
-      return syntax("Got '{' expected ID");
-    case "MetaProperty":
-    case "ImportExpression":
-      return syntax("Got '.' expected EOF");
-    case "WithStatement":
-      return syntax("Got '{' expected EOF");
-    case "ImportDeclaration":
-    case "ExportNamedDeclaration":
-    case "ExportDefaultDeclaration":
-    case "ExportAllDeclaration":
-      return syntax("Got ID expected EOF");
-    case "Property":
-      return node.computed && parent?.type === "ObjectExpression" ? syntax("Got '[' expected ID") : undefined;
-    case "MethodDefinition":
-    case "PropertyDefinition":
-      if (node.computed) return syntax("Got '[' expected '}'");
-      return node.key.type === "Literal" ? syntax(`Got String:'${node.key.value}' expected '}'`) : undefined;
-    case "DoWhileStatement":
-      return endsBeforeSemicolon(node.body, source) ? undefined : syntax("Got while expected ';'");
-    case "SwitchStatement": {
-      const position = node.cases.findIndex((item: any) => item.test === null);
-      return position >= 0 && position < node.cases.length - 1 ? syntax("CASE after DEFAULT unsupported") : undefined;
-    }
-    case "Literal":
-      if (node.bigint) return syntax("Got ID:n expected EOF");
-      if (node.regex) {
-        const unknown = /[^gimyu]/.exec(node.regex.flags);
-        if (unknown) return syntax(`Got ID:${unknown[0]} expected ','`);
-        if (/\[[^\]\\]*(\\.[^\]\\]*)*\//.test(node.regex.pattern)) return syntax("Got ']' expected ','");
-        if (/\)\s*$/.test(source.slice(0, node.start)) && parent?.type !== "ArrowFunctionExpression")
-          return syntax("Got '/' expected EOF");
-      }
-      return typeof node.value === "string" && /\\u\{/.test(node.raw) ? syntax("Invalid escape sequence") : undefined;
-    case "TemplateLiteral":
-      for (const expression of node.expressions)
-        if (containsBraceInString(expression)) return syntax("Got UNFINISHED STRING expected EOF");
-      return undefined;
-    case "Identifier":
-      return /[^\x00-\x7f]/.test(node.name) ? syntax("Got UNKNOWN expected EOF") : undefined;
-    default:
-      return undefined;
-  }
-};
-
-/**
- * The number a decimal text is to the interpreter: it adds up digit by digit and ends a few units in the last place
- * away from the nearest double.
- */
-export const textToFloat = (text: string): number => {
-  const match = /^\s*([+-]?)(\d*)(?:\.(\d*))?(?:[eE]([+-]?)(\d*))?/.exec(text.replace(/_/g, ""))!;
-  let value = 0;
-  for (const digit of match[2]!) value = value * 10 + Number(digit);
-  let multiplier = 0.1;
-  for (const digit of match[3] ?? "") {
-    value += multiplier * Number(digit);
-    multiplier /= 10;
-  }
-  for (let exponent = Math.min(Number(match[5] ?? 0), 700); exponent > 0; exponent--) {
-    if (match[4] === "-") value /= 10;
-    else value *= 10;
-  }
-  return match[1] === "-" ? 0 - value : value;
-};
-
-const containsBraceInString = (node: any): boolean =>
-  (node.type === "Literal" && typeof node.value === "string" && node.value.includes("}")) ||
-  children(node).some(containsBraceInString);
+/** Built-in functions that a program might want to replace by assigning to their names. */
+const BUILT_IN_FUNCTIONS = new Set(
+  (
+    "print require load reset save dump edit echo trace eval parseInt parseFloat isNaN isFinite btoa atob " +
+    "encodeURIComponent decodeURIComponent setTimeout setInterval clearTimeout clearInterval changeInterval getTime " +
+    "setTime digitalWrite digitalRead digitalPulse analogWrite analogRead setWatch clearWatch pinMode getPinMode"
+  ).split(" "),
+);
+/** Names of the language that Espruino takes for any other. */
+const OTHER_RESERVED = new Set(["enum", "export", "import", "with", "await", "yield"]);
 
 /**
  * Bytes of C stack the interpreter has in use in a function where it calls another, measured on a 32-bit build: so much
@@ -280,9 +187,9 @@ const BUILT_IN_METHODS = new Set(
 );
 
 /** Stack a call of this function needs at its deepest call of another function. */
-const stackOf = (node: any): number => {
+const stackOf = (node: Node): number => {
   let most = 0;
-  const search = (item: any, around: number): void => {
+  const search = (item: Node, around: number): void => {
     if (isFunctionNode(item)) return;
     if (item.type === "CallExpression" || item.type === "NewExpression") {
       const isBuiltIn =
@@ -310,10 +217,9 @@ const argumentKeepers = new WeakMap<FunctionInfo, boolean>();
 export const mayKeepArguments = (info: FunctionInfo): boolean => {
   const known = argumentKeepers.get(info);
   if (known !== undefined) return known;
-  const body = info.isExpression ? `return (${info.body})` : info.body;
-  const program = LenientParser.parse(`(function(${info.params.join()}){${body}\n})`, { ecmaVersion: "latest" });
+  const program = parse(info.body, "function");
   const names = new Set([...info.params, "arguments", "eval"]);
-  const keeps = (node: any, parent: any): boolean => {
+  const keeps = (node: Node, parent: Node): boolean => {
     if (isFunctionNode(node)) return node.body.type !== "BlockStatement" || node.body.body.length > 0;
     if (node.type === "Identifier" && names.has(node.name)) {
       const isKey = !parent.computed && (parent.property === node || parent.key === node) && !parent.shorthand;
@@ -322,7 +228,7 @@ export const mayKeepArguments = (info: FunctionInfo): boolean => {
     }
     return children(node).some((child) => keeps(child, node));
   };
-  const result = keeps((program as any).body[0].expression.body, undefined);
+  const result = keeps(program, undefined);
   argumentKeepers.set(info, result);
   return result;
 };
@@ -348,21 +254,25 @@ const OPERATORS: Record<string, string> = {
   "!=": "ne",
   "===": "same",
   "!==": "differs",
+  in: "has",
+  instanceof: "isA",
 };
 
 /** A type that can be told from the text alone; what is left as it stands is faster. */
-const staticType = (node: any): string | undefined => {
-  if (node.type === "Literal") return node.value === null ? "null" : typeof node.value;
+const staticType = (node: Node): string | undefined => {
+  if (node.type === "Literal") return node.regex ? "object" : node.value === null ? "null" : typeof node.value;
   if (node.type === "TemplateLiteral") return "string";
+  if (node.type === "UndefinedLiteral") return "undefined";
   if (node.type !== "UnaryExpression") return undefined;
   if (node.operator === "typeof") return "string";
-  if (node.operator === "!") return "boolean";
+  if (node.operator === "!" || node.operator === "delete") return "boolean";
   if (node.operator === "void") return "undefined";
   return node.argument.type === "Literal" && node.operator === "-" ? "number" : undefined;
 };
 
 /** Whether V8 computes the same as the interpreter: two of a kind, or `===` with what has no second form. */
-const isPlainOperation = (node: any): boolean => {
+const isPlainOperation = (node: Node): boolean => {
+  if (node.operator === "in" || node.operator === "instanceof") return false;
   const left = staticType(node.left);
   const right = staticType(node.right);
   if (node.operator === "===" || node.operator === "!==")
@@ -370,94 +280,101 @@ const isPlainOperation = (node: any): boolean => {
   return left === right && (left === "number" || (left === "string" && node.operator !== "+"));
 };
 
-/** Rewrites one source. Throws `EspruinoSyntaxError` where it is no JavaScript at all. */
+/** Whether a value is certainly no object that would be asked for its value. */
+const hasPlainTruth = (node: Node): boolean =>
+  node.type === "BinaryExpression" ||
+  staticType(node) !== undefined ||
+  (node.type === "LogicalExpression" && hasPlainTruth(node.left) && hasPlainTruth(node.right));
+
+const outerStart = (node: Node): number => node.outerStart ?? node.start;
+const outerEnd = (node: Node): number => node.outerEnd ?? node.end;
+const outerLast = (node: Node): number => node.outerLast ?? node.last;
+
+/** What a stack trace calls a function by that is called so. */
+const calleeName = (callee: Node): string | undefined => {
+  if (callee.type === "Identifier") return callee.name;
+  if (callee.type === "SequenceExpression") return calleeName(callee.expressions[callee.expressions.length - 1]);
+  return callee.type === "MemberExpression" && !callee.computed ? callee.property.name : undefined;
+};
+
+/** Rewrites one source. What cannot be read throws where it stands. */
 export const transform = (source: string, options: TransformOptions): Transformed => {
-  let program: Program;
-  try {
-    program = LenientParser.parse(source, { ecmaVersion: "latest", sourceType: "script", allowHashBang: true });
-  } catch (error) {
-    const position = (error as { pos?: number }).pos ?? 0;
-    const rest = source.slice(position);
-    const message = (error as Error).message;
-    if (/^Unterminated (string|template)/.test(message))
-      throw new EspruinoSyntaxError("Got UNFINISHED STRING expected EOF", position);
-    if (rest.trim() === "") throw new EspruinoSyntaxError("Unexpected end of Input", position);
-    const got = /^[\w$]+/.test(rest) ? `ID:${/^[\w$]+/.exec(rest)![0]}` : `'${rest[0]}'`;
-    throw new EspruinoSyntaxError(`Got ${got} expected EOF`, position);
-  }
+  const program = parse(source, options.scope === "program" ? "program" : "function");
   const text = new MagicString(source);
   const functions: FunctionInfo[] = [];
   const isProgram = options.scope === "program";
-  const table = isProgram ? "τ" : `ε.t[${options.id}]`;
+  const table = options.scope === "local" ? `ε.t[${options.id}]` : "τ";
 
-  // Pass 1: scopes, references and what cannot be parsed.
-  const root: Scope = { isFunction: true, node: program, names: new Map(), depth: 0 };
+  // Pass 1: scopes and references.
+  const root: Scope = { isFunction: true, node: program, names: new Map() };
   const references: Reference[] = [];
-  const refused = new Map<any, { type: string; message: string }>();
-  const holdsFunctions = new Set<any>();
-  const scopes = new Map<any, Scope>();
+  const holdsFunctions = new Set<Node>();
+  /** Functions in which `arguments` stands. */
+  const usesArguments = new Set<Node>();
+  const scopes = new Map<Node, Scope>();
 
   const functionScope = (scope: Scope): Scope => (scope.isFunction ? scope : functionScope(scope.parent!));
-  const declare = (scope: Scope, name: string, start: number): void => {
+  const declare = (scope: Scope, name: string, start: number, branch?: Node): void => {
+    const site = { start, branch };
     const known = scope.names.get(name);
-    if (!known || start < known.start) scope.names.set(name, { start });
+    if (!known) scope.names.set(name, { start, sites: [site] });
+    else {
+      known.sites.push(site);
+      if (start < known.start) known.start = start;
+    }
   };
 
-  const analyse = (node: any, parent: any, scope: Scope, statement: any, loops: any[]): void => {
-    const problem = refusal(node, parent, source);
-    if (problem && !(refused.get(statement) && problem.type !== "")) refused.set(statement, problem);
+  const analyse = (node: Node, parent: Node, scope: Scope, loops: Node[], branch?: Node): void => {
     let inner = scope;
     let innerLoops = loops;
+    if (isBranch(node, parent)) branch = node;
     if (isFunctionNode(node)) {
       for (let outer: Scope | undefined = scope; outer; outer = functionScope(outer).parent)
         holdsFunctions.add(functionScope(outer).node);
-      if (node.type === "FunctionDeclaration" && node.id) declare(functionScope(scope), node.id.name, node.start);
-      inner = { parent: scope, isFunction: true, node, names: new Map(), depth: scope.depth + 1 };
+      if (node.type === "FunctionDeclaration") declare(functionScope(scope), node.id.name, node.start, branch);
+      branch = undefined;
+      inner = { parent: scope, isFunction: true, node, names: new Map() };
       scopes.set(node, inner);
       innerLoops = [];
       if (node.type === "FunctionExpression" && node.id) declare(inner, node.id.name, -1);
-      for (const param of node.params) if (param.type === "Identifier") declare(inner, param.name, -1);
+      for (const param of node.params) declare(inner, param.name, -1);
     } else if (
       (node.type === "BlockStatement" && !isFunctionNode(parent)) ||
       LOOPS.has(node.type) ||
-      node.type === "SwitchStatement" ||
       node.type === "CatchClause"
     ) {
-      inner = { parent: scope, isFunction: false, node, names: new Map(), depth: scope.depth };
+      inner = { parent: scope, isFunction: false, node, names: new Map() };
       scopes.set(node, inner);
       if (LOOPS.has(node.type)) innerLoops = [...loops, node];
-      if (node.type === "CatchClause" && node.param?.type === "Identifier") declare(inner, node.param.name, -1);
-    } else if (node.type === "ClassDeclaration" && node.id) {
-      declare(functionScope(scope), node.id.name, node.start);
+      if (node.type === "CatchClause" && node.param) declare(inner, node.param.name, -1);
+    } else if (node.type === "ClassDeclaration") {
+      declare(functionScope(scope), node.id.name, node.start, branch);
     } else if (node.type === "VariableDeclaration") {
-      for (const item of node.declarations)
-        if (item.id.type === "Identifier")
-          declare(node.kind === "var" ? functionScope(scope) : scope, item.id.name, item.id.start);
+      for (const item of node.declarations) {
+        if (node.kind === "var") declare(functionScope(scope), item.id.name, item.id.start, branch);
+        else declare(scope, item.id.name, item.id.start);
+      }
     } else if (node.type === "Identifier") {
       const isName =
         (parent.type === "MemberExpression" && parent.property === node && !parent.computed) ||
         ((parent.type === "Property" || parent.type === "MethodDefinition" || parent.type === "PropertyDefinition") &&
-          parent.key === node &&
-          !parent.shorthand &&
-          !parent.computed);
-      if (!isName && !(isFunctionNode(parent) && parent.id === node && parent.type === "FunctionExpression"))
-        references.push({ node, scope, loops, isShorthand: parent.type === "Property" && parent.shorthand });
+          parent.key === node) ||
+        (parent.id === node && (parent.type === "FunctionExpression" || parent.type === "ClassExpression"));
+      if (node.name === "arguments") usesArguments.add(functionScope(scope).node);
+      if (!isName)
+        references.push({ node, parent, scope, loops, isShorthand: parent.type === "Property" && !!parent.shorthand });
     }
-    if (parent?.type === "Property" && parent.shorthand && parent.value === node) return;
     for (const child of children(node)) {
-      if (node.type === "Property" && node.shorthand && child === node.key) continue;
-      const isStatement = /Statement$|Declaration$/.test(child.type) && child.type !== "VariableDeclaration";
-      const startsStatement =
-        isStatement || (child.type === "VariableDeclaration" && !LOOPS.has(node.type)) ? child : statement;
       // The name of a declared function belongs to the scope around it.
       const childScope = isFunctionNode(node) && child === node.id ? scope : inner;
-      analyse(child, node, childScope, child.type === "BlockStatement" ? statement : startsStatement, innerLoops);
+      analyse(child, node, childScope, innerLoops, branch);
     }
   };
-  for (const statement of program.body) analyse(statement, program, root, statement, []);
+  for (const statement of program.body) analyse(statement, program, root, []);
 
-  // A name used above its declaration means the one outside: the declared one gets another name.
-  if (references.length) {
+  // A name used above its declaration means the one outside: the declared one gets another name. So it is where the
+  // declaration stands in a branch: which one is meant is then known when it is executed.
+  {
     const resolve = (reference: Reference): Scope | undefined => {
       for (let scope: Scope | undefined = reference.scope; scope; scope = scope.parent)
         if (scope.names.has(reference.node.name)) return scope;
@@ -465,37 +382,61 @@ export const transform = (source: string, options: TransformOptions): Transforme
     };
     const isGlobal = (scope: Scope) => scope === root && isProgram;
     const early = new Set<Reference>();
+    const uncertain = new Set<Reference>();
     let renames = 0;
     for (const reference of references) {
       const scope = resolve(reference);
       if (!scope || isGlobal(scope)) continue;
       const declared = scope.names.get(reference.node.name)!;
-      if (reference.node.start >= declared.start) continue;
-      if (functionScope(reference.scope) !== functionScope(scope)) continue;
-      if (reference.loops.some((loop) => loop.start <= declared.start && declared.start < loop.end)) continue;
-      early.add(reference);
+      const { start } = reference.node;
+      const isClosure = functionScope(reference.scope) !== functionScope(scope);
+      const isEarly =
+        !isClosure &&
+        start < declared.start &&
+        !reference.loops.some((loop) => loop.start <= declared.start && declared.start < loop.end);
+      const isCertain = declared.sites.some((site) =>
+        site.branch ? site.start <= start && contains(site.branch, start) : isClosure || !scope.isFunction || site.start <= start,
+      );
+      if (isEarly) early.add(reference);
+      else if (isCertain || declaresName(reference)) continue;
+      else {
+        uncertain.add(reference);
+        declared.isUncertain = true;
+      }
       declared.rename ??= `${reference.node.name}ρ${options.id}_${renames++}`;
     }
     for (const reference of references) {
+      const { node } = reference;
       const scope = resolve(reference);
-      const name = (scope && !early.has(reference) && scope.names.get(reference.node.name)?.rename) || undefined;
+      const name =
+        (scope && !early.has(reference) && scope.names.get(node.name)?.rename) ||
+        (OTHER_RESERVED.has(node.name) ? `${node.name}ρ` : undefined);
+      node.isLocal = scope !== undefined && !isGlobal(scope) && !early.has(reference);
       if (name) {
-        reference.node.name = name;
-        text.update(
-          reference.node.start,
-          reference.node.end,
-          reference.isShorthand ? `${source.slice(reference.node.start, reference.node.end)}:${name}` : name,
-        );
-      } else if (reference.node.name.length > MAX_IDENTIFIER) {
-        cutIdentifier(reference.node);
+        const key = reference.isShorthand ? `${source.slice(node.start, node.end)}:` : "";
+        node.code = name;
+        node.isUncertain = uncertain.has(reference);
+        text.update(node.start, node.end, key + (isTarget(reference) ? name : readOf(node)));
+      } else if (node.end - node.start !== node.name.length || isTokenByte(node)) {
+        // Longer than the interpreter keeps a name.
+        node.code = node.name;
+        text.update(node.start, node.end, node.name);
       }
     }
   }
-  function cutIdentifier(node: any): void {
-    if (node.name.length <= MAX_IDENTIFIER) return;
-    node.name = node.name.slice(0, MAX_IDENTIFIER);
-    text.update(node.start, node.end, node.name);
+  function isTokenByte(node: Node): boolean {
+    return source.charCodeAt(node.start) > 127;
   }
+  function nameOf(node: Node): string {
+    return node.code ?? node.name;
+  }
+  /** The code that reads a variable; that it is not defined is reported there, or at `position`. */
+  function readOf(node: Node, position?: number): string {
+    const at = position === undefined ? "" : `/*${position}*/`;
+    return node.isUncertain ? `(${node.code}===ε.none?${at}${node.name}:${node.code})` : at + nameOf(node);
+  }
+  const uncertainOnes = (scope: Scope): string =>
+    [...scope.names.values()].map((declared) => (declared.isUncertain ? `var ${declared.rename}=ε.none;` : "")).join("");
 
   // Pass 2: the rewriting.
   // Openers hang on the text after them, closers on the text before: at one place all closers come first.
@@ -503,198 +444,326 @@ export const transform = (source: string, options: TransformOptions): Transforme
   const apart = (position: number, code: string) =>
     /[\w$]/.test(source[position - 1] ?? "") && /^[^\x00-\x7f\w]/.test(code) ? ` ${code}` : code;
   const before = (position: number, code: string) => text.appendRight(position, apart(position, code));
-  const update = (start: number, end: number, code: string) => text.update(start, end, apart(start, code));
+  const update = (start: number, end: number, code: string) => {
+    if (start < end) text.update(start, end, apart(start, code));
+    else if (code !== "") text.appendLeft(start, code);
+  };
   const after = (position: number, code: string) => text.appendLeft(position, code);
   const remove = (start: number, end: number) => {
     if (start < end) text.update(start, end, "");
   };
-  const replace = (start: number, end: number, code: string) => {
-    if (start === end) text.appendLeft(start, code);
-    else text.update(start, end, code);
-  };
+  /** A call of a helper; what it throws is reported at `position`. */
+  const helper = (name: string, position: number) => `ε./*${position}*/${name}(`;
   let classes = 0;
+
+  const calls = new Map<number, CallSite>();
+  const exactCalls = new Map<number, CallSite>();
+  const names = new Map<number, number>();
+  const reads = new Map<number, { position: number; isComputed: boolean }>();
+  /** Where V8 places the setting of a variable, and where the interpreter reports that it may not be set. */
+  const stores = new Map<number, number>();
+  const templates: { start: number; end: number }[] = [];
 
   interface Context {
     scope: string;
     /** The nearest function node, `null` at program level. */
-    fn: FunctionNode | null;
-    /** True directly in the program's statement list. */
-    isTop: boolean;
+    fn: Node | null;
+    names: Scope;
     classVariable?: string;
   }
 
-  const functionId = (node: any, name: string): number => {
-    const body = node.body;
-    const isExpression = body.type !== "BlockStatement";
+  const functionId = (node: Node, name: string): number => {
     functions.push({
       name,
-      params: node.params.map((param: any) => source.slice(param.start, param.end)),
-      body: isExpression ? source.slice(body.start, body.end) : source.slice(body.start + 1, body.end - 1),
-      isExpression,
+      params: node.params.map((param: Node) => param.name),
+      body: source.slice(node.bodyStart, node.bodyEnd),
+      isExpression: !!node.isReturn,
       start: node.start,
       end: node.end,
+      bodyStart: node.bodyStart,
+      hasBrackets: node.body.type === "BlockStatement" && !node.body.isBare,
+      keepsName: node.type === "FunctionExpression" && !!node.id,
+      keepsThis: node.type === "ArrowFunctionExpression" && !!node.usesThis,
     });
     return functions.length - 1;
   };
 
-  const opener = (node: any, name: string, context: Context): string =>
+  const opener = (node: Node, name: string, context: Context): string =>
     `ε.f(${table}[${functionId(node, name)}],${context.scope},`;
 
-  const functionBody = (node: any, context: Context): void => {
-    const inner: Context = { ...context, fn: node, isTop: false };
-    if (node.type !== "ArrowFunctionExpression") inner.classVariable = context.classVariable;
-    for (const param of node.params) if (param.type === "Identifier") cutIdentifier(param);
-    const isExpression = node.body.type !== "BlockStatement";
-    let prologue = `var δ=ε.in(${stackOf(node)});`;
-    if (holdsFunctions.has(node)) {
-      inner.scope = `σ${options.id}_${functions.length}`;
-      const names = [...scopes.get(node)!.names].map(([name, info]) => info.rename ?? name.slice(0, MAX_IDENTIFIER));
-      const reads = names.map((name, index) => `ι==${index}?${name}:`).join("");
-      prologue += `var ${inner.scope}=ε.s(${context.scope},${names.length},ι=>${reads}0);`;
-    }
-    if (isExpression) {
-      before(source.lastIndexOf("=>", node.body.start) + 2, `{${prologue}return ε.out(δ,(`);
-      visit(node.body, node, inner);
-      after(node.end, "))}");
-      return;
-    }
-    before(node.body.start + 1, prologue);
-    statements(node.body.body, node.body, inner);
-    after(node.body.end - 1, ";ε.out(δ);");
+  /** Shows the variables of a scope to those who count what closures keep. */
+  const scopeRecord = (name: string, outer: string, scope: Scope): string => {
+    const list = [...scope.names];
+    const reading = list.map(([variable, { rename }], index) => `ι==${index}?${rename ?? variable}:`).join("");
+    const names = [...scope.names.keys(), ...(scope === root && options.scope === "module" ? ["exports", "module"] : [])];
+    return `var ${name}=ε.s(${outer},${list.length},ι=>${reading}0,"${names.join()}");`;
   };
 
-  const statements = (list: any[], parent: any, context: Context): void => {
+  /** Rewrites parameters and body. */
+  const functionBody = (node: Node, context: Context): void => {
+    const inner: Context = { ...context, fn: node, names: scopes.get(node)! };
+    const declared = inner.names.names;
+    for (const param of node.params) {
+      const known = declared.get(param.name);
+      if (known) known.isEmitted = true;
+      if (usesArguments.has(node) && node.type === "ArrowFunctionExpression") continue;
+      const code = node.params.find((other: Node) => other !== param && other.name === param.name && other.start > param.start)
+        ? `${param.name}ρ${param.start}`
+        : param.name;
+      if (code !== source.slice(param.start, param.end)) update(param.start, param.end, code);
+    }
+    const isExpression = node.body.type !== "BlockStatement";
+    let prologue = `var δ=ε.in(${stackOf(node)});${uncertainOnes(inner.names)}`;
+    if (usesArguments.has(node)) {
+      if (node.type !== "ArrowFunctionExpression") prologue += "var ζ;";
+      else {
+        const list = node.params.map((param: Node) => param.name).join();
+        const open = `${list}${list && ","}...ζ`;
+        update(node.start, node.paramsEnd, `(${open})`);
+        prologue += `ζ=[${open}];`;
+      }
+    }
+    if (holdsFunctions.has(node)) {
+      inner.scope = `σ${options.id}_${functions.length}`;
+      prologue += scopeRecord(inner.scope, context.scope, inner.names);
+    }
+    if (isExpression) {
+      remove(node.arrow + 2, outerStart(node.body));
+      before(outerStart(node.body), `{${prologue}return ε.out(δ,(`);
+      visit(node.body, node, inner);
+      after(outerEnd(node.body), "))}");
+      return;
+    }
+    const { body } = node;
+    if (body.isBare) {
+      // An arrow function without a body that can be read.
+      update(node.arrow + 2, body.end, `{${prologue}${broken(body.body[0])}}`);
+      return;
+    }
+    before(body.start + 1, prologue);
+    if (node.ramEnd !== undefined) remove(body.start + 1, node.ramEnd);
+    statements(body.body, body, inner);
+    const rest = body.body[0]?.restEnd;
+    if (rest !== undefined) remove(body.body[0].end, rest);
+    after(body.end - 1, ";ε.out(δ);");
+  };
+
+  const broken = (node: { message: string; position: number; errorType?: string }): string =>
+    `throw ${helper("error", node.position)}${JSON.stringify(node.errorType ?? "SyntaxError")},` +
+    `${JSON.stringify(node.message)});`;
+
+  /** What the interpreter has executed when it comes upon the error, and the error. */
+  const brokenStatement = (node: Node, context: Context): void => {
+    const declares = isProgram && context.fn === null && context.names === root ? node.declares : undefined;
+    let position = node.start;
+    let code = declares ? `ε.declare(${JSON.stringify(declares)});` : "";
+    for (const item of node.done) {
+      const expression = item.type === "Callee" ? item.callee : item;
+      const from = outerStart(expression);
+      if (from < position || outerEnd(expression) > node.end) continue;
+      update(position, from, code);
+      if (item.type === "Callee") {
+        before(from, helper("callee", outerLast(expression)));
+        visit(expression, { type: "Callee" }, context);
+        const name = expression.type === "Identifier" ? expression.name : (expression.property.name ?? "");
+        after(outerEnd(expression), `,${JSON.stringify(name)})`);
+      } else visit(expression, { type: "ExpressionStatement" }, context);
+      position = outerEnd(expression);
+      code = ";";
+    }
+    update(position, node.end, code + (node.message === "" ? ";" : broken(node)));
+  };
+
+  const statements = (list: Node[], parent: Node, context: Context): void => {
     for (const item of list) visit(item, parent, context);
   };
 
-  const declaration = (node: any, parent: any, context: Context): void => {
-    const isHead = LOOPS.has(parent.type) && parent.body !== node;
-    const isGlobal = isProgram && context.fn === null && (node.kind === "var" || (context.isTop && !isHead));
-    if (!isGlobal) {
-      for (const item of node.declarations) {
-        cutIdentifier(item.id);
-        if (item.init) visit(item.init, item, context);
-      }
-      return;
-    }
-    remove(node.start, node.declarations[0].start);
-    // A statement that begins with a name of the source must not become a directive or a label: it cannot.
-    for (const item of node.declarations) {
-      cutIdentifier(item.id);
-      const name = JSON.stringify(item.id.name);
-      if (!item.init) {
-        if (parent.type !== "ForInStatement" && parent.type !== "ForOfStatement")
-          update(item.id.start, item.id.end, `ε.declare(${name})`);
-        continue;
-      }
-      if (node.kind === "const") {
-        update(item.id.start, source.indexOf("=", item.id.end) + 1, `ε.constant(${name},`);
-        visit(item.init, item, context);
-        after(item.end, ")");
-      } else {
-        // The variable exists while its initialiser runs, and after that has thrown.
-        if (item.init.type !== "Literal" && !isFunctionNode(item.init)) before(item.id.start, `ε.name(${name}),`);
-        visit(item.init, item, context);
-      }
-    }
+  /** Statements need nothing between them on the board. */
+  const semicolon = (node: Node, end: number): void => {
+    if (node.semicolon === undefined) after(end, ";");
   };
 
-  const loop = (node: any, context: Context): void => {
-    const head = node.init ?? node.left;
-    const inner = { ...context, isTop: false };
+  /** One list for each call. Arrow functions have theirs in a parameter of their own. */
+  const argumentsOf = (fn: Node): string =>
+    fn.type === "ArrowFunctionExpression" ? "ζ" : `(ζ??=ε.args(arguments,${fn.params.length}))`;
+
+  const declaration = (node: Node, parent: Node, context: Context): void => {
+    const isHead = LOOPS.has(parent.type) && parent.body !== node;
+    const isGlobal =
+      isProgram && context.fn === null && (node.kind === "var" || (context.names === root && !isHead));
+    const list: Node[] = node.declarations;
+    if (node.trailingComma !== undefined) remove(node.trailingComma, node.trailingComma + 1);
+    if (list.length === 0) {
+      remove(node.start, node.start + node.kind.length);
+      if (!isHead) semicolon(node, node.start + node.kind.length);
+      return;
+    }
+    const lastItem = list[list.length - 1];
+    if (isGlobal) {
+      remove(node.start, list[0].start);
+      for (const item of list) {
+        const name = JSON.stringify(item.id.name);
+        if (!item.init) {
+          if (parent.type !== "ForInStatement" && parent.type !== "ForOfStatement")
+            update(item.id.start, item.id.end, `ε.declare(${name})`);
+          continue;
+        }
+        if (node.kind === "const") {
+          update(item.id.start, outerStart(item.init), `${helper("constant", outerLast(item.init))}${name},`);
+          visit(item.init, item, context);
+          after(outerEnd(item.init), ")");
+        } else {
+          stores.set(source.indexOf("=", item.id.end), outerLast(item.init));
+          // The variable exists while its initialiser runs, and after that has thrown.
+          if (item.init.type !== "Literal" && !isFunctionNode(item.init)) before(item.id.start, `ε.name(${name}),`);
+          visit(item.init, item, context);
+        }
+      }
+    } else {
+      // A second declaration of a name in one scope is an assignment.
+      const scope = node.kind === "var" ? functionScope(context.names) : context.names;
+      const isAgain = list.some((item) => scope.names.get(item.id.name)?.isEmitted);
+      const isMixed = isAgain || list.some((item, index) => list.findIndex((other) => other.id.name === item.id.name) < index);
+      const isOuter = !isHead && scope.isFunction && node.kind === "let";
+      if (node.kind !== "var" && isMixed) {
+        list.forEach((item, index) => {
+          const known = scope.names.get(item.id.name);
+          const keyword = known?.isEmitted ? "" : `${node.kind} `;
+          update(index ? list[index - 1].end : node.start, item.id.start, `${index ? ";" : ""}${keyword}`);
+          if (!item.init) update(item.id.start, item.id.end, known?.isEmitted ? "0" : `${nameOf(item.id)}`);
+          else visit(item.init, item, context);
+          if (known) known.isEmitted = true;
+        });
+      } else {
+        // Outside of blocks `let` is `var`.
+        if (isOuter) update(node.start, node.start + 3, "var");
+        for (const item of list) {
+          const known = scope.names.get(item.id.name);
+          if (known) known.isEmitted = true;
+          if (known?.isUncertain && node.kind === "var" && !hasNoInitialiser(parent, node)) {
+            const code = `${known.rename}=${known.rename}===ε.none?undefined:${known.rename}`;
+            if (!item.init) update(item.id.start, item.id.end, code);
+            else if (item.init.type !== "Literal" && !isFunctionNode(item.init)) before(item.id.start, `${code},`);
+          }
+          if (item.init) visit(item.init, item, context);
+          else if (node.kind === "const" && !isHead) after(item.id.end, "=undefined");
+        }
+      }
+    }
+    if (!isHead) semicolon(node, lastItem.end);
+  };
+
+  /** The declaration in the head of a loop that sets the variable itself. */
+  const hasNoInitialiser = (parent: Node, node: Node): boolean =>
+    (parent.type === "ForInStatement" || parent.type === "ForOfStatement") && parent.left === node;
+
+  const loop = (node: Node, context: Context): void => {
+    const head = node.type === "ForStatement" ? node.init : node.left;
+    const inner = { ...context, names: scopes.get(node)! };
     // `for (const …;…)` has one constant in either language.
     const isLet =
       head?.type === "VariableDeclaration" &&
+      head.declarations.length > 0 &&
       (head.kind === "let" || (head.kind === "const" && node.type !== "ForStatement"));
+    let isEnclosed = isLet;
     if (isLet) {
-      const names = head.declarations.map((item: any) => item.id.name.slice(0, MAX_IDENTIFIER));
-      before(node.start, `{let ${names.join()};`);
+      before(node.start, `{let ${head.declarations.map((item: Node) => nameOf(item.id)).join()};`);
       remove(head.start, head.declarations[0].start);
-    }
-    if (head?.type === "VariableDeclaration") {
-      if (isLet) {
-        for (const item of head.declarations) {
-          if (item.init) visit(item.init, item, inner);
-        }
-      } else declaration(head, node, inner);
+      for (const item of head.declarations) if (item.init) visit(item.init, item, inner);
+    } else if (head?.type === "VariableDeclaration") {
+      const known = functionScope(inner.names).names.get(head.declarations[0]?.id.name);
+      if (hasNoInitialiser(node, head) && known?.isUncertain) {
+        before(node.start, `{if(${known.rename}===ε.none)${known.rename}=undefined;`);
+        isEnclosed = true;
+      }
+      declaration(head, node, inner);
     } else if (head) visit(head, node, inner);
-    if (node.type !== "ForStatement") {
-      before(node.right.start, node.type === "ForOfStatement" ? " ε.iterable(" : " ε.keyed(");
+    if (node.type === "ForStatement") {
+      for (const part of [node.test, node.update]) if (part) visit(part, node, inner);
+      countedBody(node, inner);
+    } else {
+      const isName =
+        head?.type === "VariableDeclaration" ? head.declarations.length === 1 : /^(Identifier|MemberExp)/.test(head?.type);
+      if (!isName) {
+        // The interpreter needs a name there.
+        const what = `for(a ${source.slice(node.operatorStart, node.operatorStart + 2)} b) - 'a' must be a variable name, not `;
+        update(node.start, outerEnd(node.body), `throw ε./*${node.operatorStart}*/error("Error",${JSON.stringify(`${what}undefined`)});`);
+        return;
+      }
+      const name = node.type === "ForOfStatement" ? "iterable" : "keyed";
+      if (name === "keyed") update(node.operatorStart, node.operatorStart + 2, "of");
+      before(outerStart(node.right), ` ${helper(name, outerLast(node.body))}`);
       visit(node.right, node, inner);
-      after(node.right.end, ")");
-    } else for (const part of [node.test, node.update]) if (part) visit(part, node, inner);
-    if (node.type === "ForStatement") countedBody(node, inner);
-    else visit(node.body, node, inner);
-    if (isLet) after(node.end, "}");
+      after(outerEnd(node.right), ")");
+      visit(node.body, node, inner);
+    }
+    if (isEnclosed) after(node.end, "}");
   };
 
   /** The body of a loop that may have no end. */
-  const countedBody = (node: any, context: Context): void => {
+  const countedBody = (node: Node, context: Context): void => {
     const isBlock = node.body.type === "BlockStatement";
     before(isBlock ? node.body.start + 1 : node.body.start, isBlock ? "ε.step();" : "{ε.step();");
     visit(node.body, node, context);
     if (!isBlock) after(node.body.end, "}");
   };
 
-  const classBody = (node: any, context: Context): void => {
+  const classBody = (node: Node, context: Context): void => {
     const variable = `κ${options.id}_${classes++}`;
-    const inner: Context = { ...context, classVariable: variable, isTop: false };
+    const inner: Context = { ...context, classVariable: variable };
+    const open = node.open + 1;
     if (node.superClass) {
-      update(node.start, node.superClass.start, `ε.c(${context.scope},`);
+      names.set(node.superClass.start, node.extendsStart);
+      update(node.start, node.superClass.start, `${helper("c", node.superClass.start)}${context.scope},`);
       visit(node.superClass, node, context);
-      update(node.superClass.end, node.body.start + 1, `,${variable}=>[`);
+      update(node.superClass.end, open, `,${JSON.stringify(node.superClass.name)},${variable}=>[`);
     } else {
-      update(node.start, node.body.start + 1, `ε.c(${context.scope},undefined,${variable}=>[`);
+      update(node.start, open, `${helper("c", node.start)}${context.scope},undefined,"",${variable}=>[`);
     }
-    let position = node.body.start + 1;
-    for (const member of node.body.body) {
-      if (member.start > position) remove(position, member.start);
+    let position = open;
+    for (const member of node.members) {
       const kind = member.type === "PropertyDefinition" ? "field" : member.kind;
-      const name = JSON.stringify(member.key.name ?? member.key.value);
-      const entry = `["${member.static ? "static " : ""}${kind}",${name},`;
+      const entry = `["${member.static ? "static " : ""}${kind}",${JSON.stringify(member.key.name)},`;
       if (member.type === "PropertyDefinition") {
-        if (member.value) {
-          update(member.start, source.indexOf("=", member.key.end) + 1, entry);
-          visit(member.value, member, inner);
-          if (member.value.end < member.end && source.slice(member.value.end, member.end).includes(";")) {
-            const semicolon = source.lastIndexOf(";", member.end);
-            update(semicolon, member.end, "");
-          }
-          after(member.end, "],");
-        } else update(member.start, member.end, `${entry}undefined],`);
+        update(position, outerStart(member.value), entry);
+        visit(member.value, member, inner);
+        after(outerEnd(member.value), "],");
+        position = outerEnd(member.value);
       } else {
-        update(member.start, member.value.start, `${entry}${opener(member.value, member.key.name, inner)}function`);
+        update(position, member.value.paramsStart, `${entry}${opener(member.value, member.key.name, inner)}function`);
         functionBody(member.value, inner);
-        after(member.end, ")],");
+        after(member.value.end, ")],");
+        position = member.value.end;
       }
-      position = member.end;
     }
     update(position, node.end, "])");
   };
 
-  const visit = (node: any, parent: any, context: Context): void => {
-    const problem = refused.get(node);
-    if (problem) {
-      const code =
-        problem.type === ""
-          ? ";"
-          : `throw ε.error(${JSON.stringify(problem.type)},${JSON.stringify(problem.message)});`;
-      update(node.start, node.end, code);
-      return;
-    }
+  /** Where a name alone is reported that is not defined, if that is not at its own place. */
+  const reportName = (node: Node, position: number): void => {
+    if (node?.type === "Identifier") names.set(node.start, position);
+  };
+
+  const visit = (node: Node, parent: Node, context: Context): void => {
+    if (node.trailingComma !== undefined && node.type !== "VariableDeclaration")
+      remove(node.trailingComma, node.trailingComma + 1);
     switch (node.type) {
+      case "BrokenStatement":
+        brokenStatement(node, context);
+        return;
       case "FunctionDeclaration": {
-        const name = node.id!.name;
-        cutIdentifier(node.id);
+        const { name } = node.id;
         const isGlobal = isProgram && context.fn === null;
-        const keyword = isGlobal ? "" : "var ";
+        const info = functionScope(context.names).names.get(name);
+        if (info) info.isEmitted = true;
+        const code = opener(node, name, context);
         update(
           node.start,
-          source.indexOf("(", node.id!.end),
-          `${keyword}${node.id.name}=${opener(node, name, context)}function`,
+          node.paramsStart,
+          isGlobal ? `${nameOf(node.id)}=ε.again(${JSON.stringify(name)},${code}function` : `var ${nameOf(node.id)}=${code}function`,
         );
         functionBody(node, context);
-        after(node.end, ");");
+        after(node.end, isGlobal ? "));" : ");");
         return;
       }
       case "FunctionExpression":
@@ -703,12 +772,13 @@ export const transform = (source: string, options: TransformOptions): Transforme
           node.start,
           opener(node, node.id?.name ?? (parent.type === "VariableDeclarator" ? parent.id.name : ""), context),
         );
+        if (node.type === "ArrowFunctionExpression") arrowHead(node);
         functionBody(node, context);
         after(node.end, ")");
         return;
       case "ClassDeclaration": {
         const isGlobal = isProgram && context.fn === null;
-        before(node.start, `${isGlobal ? "" : "var "}${node.id.name}=`);
+        before(node.start, `${isGlobal ? "" : "var "}${nameOf(node.id)}=`);
         classBody(node, context);
         after(node.end, ";");
         return;
@@ -725,356 +795,644 @@ export const transform = (source: string, options: TransformOptions): Transforme
         loop(node, context);
         return;
       case "WhileStatement":
+        visit(node.test, node, context);
+        countedBody(node, context);
+        return;
       case "DoWhileStatement":
-        visit(node.test, node, { ...context, isTop: false });
-        countedBody(node, { ...context, isTop: false });
+        countedBody(node, context);
+        visit(node.test, node, context);
+        semicolon(node, node.end);
+        return;
+      case "IfStatement":
+        ifStatement(node, context);
+        return;
+      case "SwitchStatement":
+        switchStatement(node, context);
         return;
       case "BlockStatement":
-        statements(node.body, node, { ...context, isTop: false });
+        statements(node.body, node, { ...context, names: scopes.get(node) ?? context.names });
+        if (node.isOpen) after(node.end, "}");
         return;
       case "ExpressionStatement":
-        if (node.directive) {
-          update(
-            node.expression.start,
-            node.expression.end,
-            node === lastStatement ? JSON.stringify(cutToByte(node.expression.value)) : "0",
+        expressionStatement(node, parent, context);
+        return;
+      case "TryStatement":
+        visit(node.block, node, context);
+        if (node.handler) {
+          const { handler } = node;
+          const name = handler.param ? nameOf(handler.param) : "ξ";
+          if (!handler.param) after(handler.body.start, "(ξ)");
+          before(handler.body.start + 1, `ε.out(δ);${name}=ε.caught(${name});`);
+          visit(handler.body, handler, { ...context, names: scopes.get(handler)! });
+        }
+        if (node.finalizer) visit(node.finalizer, node, context);
+        return;
+      case "ReturnStatement": {
+        const start = node.start + "return".length;
+        if (node.isOutside) {
+          if (node.argument) {
+            update(node.start, outerStart(node.argument), "");
+            visit(node.argument, node, context);
+          } else remove(node.start, start);
+          const position = node.argument ? outerLast(node.argument) : node.start;
+          after(
+            node.argument ? outerEnd(node.argument) : start,
+            `;${broken({ message: "RETURN statement, but not in a function.", position })}`,
           );
           return;
         }
-        if (node.expression.type === "MemberExpression" && !node.expression.computed && node !== lastStatement) {
-          const member = node.expression;
-          before(node.start, "ε.touch(");
-          visit(member.object, member, context);
-          update(source.lastIndexOf(".", member.property.start), member.property.end, `,"${member.property.name}")`);
+        if (!node.argument) {
+          after(start, " ε.out(δ)");
+          semicolon(node, start);
           return;
         }
-        break;
-      case "TryStatement":
-        visit(node.block, node, context);
-        if (node.handler) visit(node.handler, node, context);
-        if (node.finalizer) visit(node.finalizer, node, context);
-        return;
-      case "CatchClause": {
-        const name = node.param ? node.param.name : "ξ";
-        if (!node.param) text.appendLeft(node.body.start, "(ξ)");
-        before(node.body.start + 1, `ε.out(δ);${name}=ε.caught(${name});`);
-        visit(node.body, node, context);
+        update(start, outerStart(node.argument), " ");
+        before(outerStart(node.argument), "ε.out(δ,(");
+        visit(node.argument, node, context);
+        after(outerEnd(node.argument), "))");
+        semicolon(node, outerEnd(node.argument));
         return;
       }
-      case "ReturnStatement": {
-        const start = node.start + "return".length;
-        if (!node.argument) {
-          before(start, " ε.out(δ)");
-          return;
-        }
-        before(start, " ε.out(δ,(");
+      case "ThrowStatement":
+        update(node.start + "throw".length, outerStart(node.argument), " ");
         visit(node.argument, node, context);
-        after(source[node.end - 1] === ";" ? node.end - 1 : node.end, "))");
+        semicolon(node, outerEnd(node.argument));
+        return;
+      case "BreakStatement":
+      case "ContinueStatement": {
+        const word = node.type === "BreakStatement" ? "break" : "continue";
+        const what = `${word.toUpperCase()} statement outside of ${word === "break" ? "SWITCH, " : ""}FOR or WHILE loop`;
+        if (node.isOutside) update(node.start, node.start + word.length, broken({ message: what, position: node.start }));
+        else semicolon(node, node.start + word.length);
         return;
       }
       case "DebuggerStatement":
-        update(node.start, node.end, ";");
+        update(node.start, node.start + "debugger".length, ";");
         return;
       case "Literal":
-        if (node.regex) {
-          update(
-            node.start,
-            node.end,
-            `ε.regexp(${JSON.stringify(cutToByte(node.regex.pattern))},${JSON.stringify(node.regex.flags)})`,
-          );
-        } else if (typeof node.value === "string") {
-          const hasContinuation = /\\\r?\n/.test(node.raw);
-          if (hasContinuation) {
-            const value = JSON.parse(
-              `"${node.raw
-                .slice(1, -1)
-                .replace(/\\\r?\n/g, "\\n")
-                .replace(/\\'/g, "'")
-                .replace(/(^|[^\\])"/g, '$1\\"')}"`,
-            );
-            update(node.start, node.end, JSON.stringify(cutToByte(value)));
-          } else if (hasWideChar(node.value)) update(node.start, node.end, JSON.stringify(cutToByte(node.value)));
-        } else if (
-          typeof node.value === "number" &&
-          /^[\d_.]+(e[+-]?\d+)?$/i.test(node.raw) &&
-          /[.e]/i.test(node.raw)
-        ) {
-          const value = textToFloat(node.raw);
-          if (value !== node.value) update(node.start, node.end, value === Infinity ? "Infinity" : String(value));
-        } else if (typeof node.value === "number" && /^\d+$/.test(node.raw) && node.value > 2 ** 53) {
-          update(node.start, node.end, String(Number(BigInt.asIntN(64, BigInt(node.raw)))));
-        }
+        literal(node);
+        return;
+      case "UndefinedLiteral":
+        if (source[node.start] === "(") update(node.start, node.end, " undefined");
         return;
       case "TemplateLiteral":
-        for (const quasi of node.quasis)
-          if (hasWideChar(quasi.value.cooked ?? ""))
-            replace(quasi.start, quasi.end, cutToByte(quasi.value.cooked!).replace(/[\\`$]/g, "\\$&"));
-        node.expressions.forEach((expression: any, index: number) => {
-          before(node.quasis[index].end + 2, "ε.str(");
-          visit(expression, node, context);
-          after(node.quasis[index + 1].start - 1, ")");
-        });
+        template(node, context);
         return;
       case "Identifier":
+        if (node.isUnread) {
+          update(node.start, node.end, "0");
+          return;
+        }
         if (node.name === "arguments") {
           if (!context.fn) {
-            if (isProgram) update(node.start, node.end, "ε.noArgs()");
-          } else if (context.fn.type === "ArrowFunctionExpression")
-            update(node.start, node.end, `[${context.fn.params.map((param: any) => param.name).join()}]`);
-          else update(node.start, node.end, "ε.args(arguments)");
-        }
+            if (isProgram) update(node.start, node.end, `${helper("noArgs", node.start)})`);
+          } else update(node.start, node.end, argumentsOf(context.fn));
+        } else if (node.outerLast !== undefined && !names.has(node.start)) names.set(node.start, node.outerLast);
         return;
       case "UnaryExpression":
-        if (node.operator === "typeof") {
-          // A name that does not exist must stay bare.
-          if (node.argument.type === "Identifier") {
-            if (node.argument.name === "undefined" || node.argument.name === "arguments") break;
-            before(node.start, `(`);
-            after(node.end, `==="object"?ε.typeOf(${node.argument.name}):typeof ${node.argument.name})`);
-            return;
-          }
-          update(
-            node.start,
-            node.argument.start,
-            source.slice(node.start, node.argument.start).replace("typeof", "ε.typeOf("),
-          );
-          visit(node.argument, node, context);
-          after(node.end, ")");
-          return;
-        }
-        if (node.operator === "-" && typeof node.argument.value === "number") {
-          if (node.argument.value === 0) update(node.start, node.end, "0");
-          else visit(node.argument, node, context);
-          return;
-        }
-        if (node.operator === "-" || node.operator === "+" || node.operator === "~") {
-          const helper = { "-": "ε.sub(0,", "+": "ε.num(", "~": "ε.inv(" }[node.operator as "-" | "+" | "~"];
-          update(node.start, node.start + 1, helper);
-          visit(node.argument, node, context);
-          after(node.end, ")");
+        unary(node, context);
+        return;
+      case "BinaryExpression":
+        reportName(node.left, node.operatorStart);
+        if (!isPlainOperation(node)) {
+          before(outerStart(node.left), helper(OPERATORS[node.operator]!, outerLast(node.right)));
+          visit(node.left, node, context);
+          update(outerEnd(node.left), outerStart(node.right), ",");
+          visit(node.right, node, context);
+          after(outerEnd(node.right), ")");
           return;
         }
         break;
-      case "BinaryExpression":
-        if (node.operator in OPERATORS && !isPlainOperation(node)) {
-          before(node.start, `ε.${OPERATORS[node.operator]}(`);
-          visit(node.left, node, context);
-          const operator = findOperator(node.left.end, node.right.start, node.operator);
-          update(operator, operator + node.operator.length, ",");
-          visit(node.right, node, context);
-          after(node.end, ")");
-          return;
+      case "LogicalExpression":
+        reportName(node.left, node.operatorStart);
+        logical(node, context);
+        return;
+      case "ConditionalExpression":
+        reportName(node.test, node.operatorStart);
+        if (!hasPlainTruth(node.test)) {
+          before(outerStart(node.test), "ε.truth(");
+          after(outerEnd(node.test), ")");
         }
+        if (!node.alternate) after(outerEnd(node.consequent), ":0");
         break;
       case "AssignmentExpression":
-        assignment(node, context);
+        assignment(node, parent, context);
         return;
       case "UpdateExpression":
         step(node, parent, context);
         return;
       case "MemberExpression":
-        if (node.object.type === "Super") {
-          update(node.object.start, node.object.end, "ε.superOf(this)");
-          if (node.computed) visit(node.property, node, context);
-          return;
-        }
-        if (!node.computed) {
-          cutIdentifier(node.property);
-          const isTarget =
-            (parent.type === "AssignmentExpression" && parent.left === node) ||
-            (parent.type === "CallExpression" && parent.callee === node) ||
-            parent.type === "UpdateExpression" ||
-            (parent.type === "UnaryExpression" && parent.operator === "delete");
-          if (node.property.name === "name" && !isTarget) {
-            before(node.start, "ε.nameOf(");
-            visit(node.object, node, context);
-            update(source.lastIndexOf(".", node.property.start), node.end, ")");
-            return;
-          }
-          const isNullMethod =
-            parent.type === "CallExpression" && parent.callee === node && NULL_METHODS.has(node.property.name);
-          if (isNullMethod) before(node.object.start, "ε.boxed((");
-          visit(node.object, node, context);
-          if (isNullMethod) after(node.object.end, "))");
-          return;
-        }
-        break;
-      case "CallExpression":
-        if (node.callee.type === "Super") {
-          update(
-            node.start,
-            source.indexOf("(", node.callee.end) + 1,
-            `ε.superCall(${context.classVariable ?? "undefined"},this,[`,
-          );
-          for (const item of node.arguments) visit(item, node, context);
-          update(node.end - 1, node.end, "])");
-          return;
-        }
-        if (node.callee.type === "MemberExpression" && node.callee.object.type === "Super") {
-          visit(node.callee, node, context);
-          const open = source.indexOf("(", node.callee.end);
-          update(open, open + 1, node.arguments.length ? ".call(this," : ".call(this");
-          for (const item of node.arguments) visit(item, node, context);
-          return;
-        }
-        if (node.callee.type === "Identifier" && node.callee.name === "eval" && node.arguments.length === 1) {
-          const isLocal = context.fn !== null || !isProgram;
-          before(node.arguments[0].start, `ε.source(`);
-          visit(node.arguments[0], node, context);
-          after(node.arguments[0].end, `,"${context.scope}",${isLocal})`);
-          return;
-        }
-        break;
-      case "Property":
-        if (node.shorthand) {
-          if (node.value.name === "arguments") visitShorthandArguments(node, context);
-          return;
-        }
-        if (node.key.type === "Identifier" && !node.computed) cutIdentifier(node.key);
-        if (node.kind !== "init") {
-          functionId(node.value, node.key.name ?? String(node.key.value));
-          functionBody(node.value, context);
-          return;
-        }
-        if (node.method) {
-          const name = node.key.name ?? String(node.key.value);
-          replace(node.key.end, node.value.start, `:${opener(node.value, name, context)}function`);
-          functionBody(node.value, context);
-          after(node.end, ")");
-          return;
-        }
-        visit(node.value, node, context);
+        member(node, parent, context);
         return;
+      case "CallExpression":
+        call(node, context);
+        return;
+      case "NewExpression": {
+        exactCalls.set(node.last, { end: node.last, name: calleeName(node.callee), callee: outerLast(node.callee) });
+        update(node.start, outerStart(node.callee), helper("directNew", node.last));
+        visit(node.callee, node, context);
+        if (node.open === undefined) after(outerEnd(node.callee), `,${outerLast(node.callee)})`);
+        else {
+          update(outerEnd(node.callee), node.open + 1, `,${outerLast(node.callee)}${node.arguments.length ? "," : ""}`);
+          for (const item of node.arguments) visit(item, node, context);
+        }
+        return;
+      }
+      case "Super":
+        update(node.start, node.end, `${helper("superOf", node.start)}${superThis(context)})`);
+        return;
+      case "ObjectExpression":
+        objectLiteral(node, context);
+        return;
+      case "BrokenExpression":
+        update(
+          node.start,
+          node.end,
+          ` ${helper("raise", node.position)}${JSON.stringify(node.errorType)},${JSON.stringify(node.message)})`,
+        );
+        return;
+      case "SequenceExpression":
+        if (node.outerLast !== undefined) reportName(node.expressions[node.expressions.length - 1], node.outerLast);
+        break;
       default:
         break;
     }
-    const inner = context.isTop && node.type !== "Program" ? { ...context, isTop: false } : context;
-    for (const child of children(node)) visit(child, node, inner);
+    for (const child of children(node)) visit(child, node, context);
   };
 
-  const visitShorthandArguments = (node: any, context: Context): void => {
-    if (context.fn) update(node.start, node.end, "arguments:ε.args(arguments)");
+  /** Of an arrow function that does not use `this`, the board keeps none: `super` then starts from the global object. */
+  const superThis = (context: Context): string =>
+    context.fn?.type === "ArrowFunctionExpression" && !context.fn.usesThis ? "globalThis" : "this";
+
+  const arrowHead = (node: Node): void => {
+    // No line end may stand before the arrow.
+    remove(node.paramsEnd, node.arrow);
   };
 
-  /** Offset of an operator between two operands; comments in between may hold the character too. */
-  const findOperator = (from: number, to: number, operator: string): number => {
-    const gap = source.slice(from, to).replace(/\/\*[\s\S]*?\*\/|\/\/[^\n]*/g, (comment) => " ".repeat(comment.length));
-    return from + gap.indexOf(operator);
+  /** Accessors stay what they are in V8; only afterwards it can be told what code they have. */
+  const objectLiteral = (node: Node, context: Context): void => {
+    const accessors: string[] = [];
+    for (const item of node.properties) {
+      if (item.type === "Property") property(item, context, accessors);
+      else visit(item, node, context);
+    }
+    if (accessors.length === 0) return;
+    before(node.start, "ε.accessors(");
+    after(node.end, `,${context.scope},[${accessors.join()}])`);
+  };
+
+  const property = (node: Node, context: Context, accessors: string[]): void => {
+    const { key } = node;
+    const name = String(key.name ?? key.value);
+    if (node.shorthand) {
+      if (name === "arguments" && context.fn) update(node.start, node.end, `arguments:${argumentsOf(context.fn)}`);
+      return;
+    }
+    if (key.type === "Identifier") {
+      if (key.end - key.start !== name.length || isTokenByte(key)) update(key.start, key.end, name);
+    } else literal(key);
+    if (node.kind !== "init") {
+      accessors.push(`"${node.kind}",${JSON.stringify(name)},${table}[${functionId(node.value, name)}]`);
+      functionBody(node.value, context);
+    } else if (node.method) {
+      update(key.end, node.value.paramsStart, `:${opener(node.value, name, context)}function`);
+      functionBody(node.value, context);
+      after(node.end, ")");
+    } else visit(node.value, node, context);
+  };
+
+  const literal = (node: Node): void => {
+    const raw = source.slice(node.start, node.end);
+    if (node.regex) {
+      update(
+        node.start,
+        node.end,
+        `ε.regexp(${JSON.stringify(node.regex.pattern)},${JSON.stringify(node.regex.flags)})`,
+      );
+    } else if (typeof node.value === "string") {
+      if (/[^\x20-\x7e]|[\\`]/.test(raw)) update(node.start, node.end, JSON.stringify(node.value));
+    } else if (typeof node.value === "number") {
+      const isPlain = /^(0|[1-9]\d*)$/.test(raw) && String(node.value) === raw;
+      if (!isPlain) {
+        const code = node.value < 0 ? `(${node.value})` : node.value === Infinity ? "Infinity" : String(node.value);
+        update(node.start, node.end, `${code} `);
+      } else if (/[\w$.]/.test(source[node.end] ?? "")) after(node.end, " ");
+    }
+  };
+
+  const template = (node: Node, context: Context): void => {
+    const { parts } = node;
+    const codeOf = (part: string) => JSON.stringify(part);
+    let position = node.start;
+    let code = '(""';
+    for (const part of parts) {
+      if (typeof part === "string") {
+        code += `+${codeOf(part)}`;
+        continue;
+      }
+      const { expression } = part;
+      templates.push({ start: part.start, end: part.end });
+      reportName(expression, node.before);
+      update(position, outerStart(expression), `${code}+${helper("str", outerLast(expression))}`);
+      visit(expression, part, context);
+      position = outerEnd(expression);
+      code = ")";
+    }
+    update(position, node.end, `${code})`);
+  };
+
+  const logical = (node: Node, context: Context): void => {
+    visit(node.left, node, context);
+    visit(node.right, node, context);
+    // The two kinds may stand side by side without brackets on the board.
+    const isMixed = (side: Node) =>
+      side.type === "LogicalExpression" && side.outerStart === undefined && (side.operator === "??") !== (node.operator === "??");
+    for (const side of [node.left, node.right]) {
+      if (!isMixed(side)) continue;
+      before(outerStart(side), "(");
+      after(outerEnd(side), ")");
+    }
+  };
+
+  const unary = (node: Node, context: Context): void => {
+    const { operator, argument } = node;
+    if (operator === "typeof") {
+      // A name that does not exist must stay bare.
+      if (argument.type === "Identifier" && argument.name !== "arguments") {
+        const name = nameOf(argument);
+        const code = `(typeof ${name}==="object"?ε.typeOf(${name}):typeof ${name})`;
+        update(node.start, node.end, argument.isUncertain ? `(${name}===ε.none?"undefined":${code})` : code);
+        return;
+      }
+      update(node.start, outerStart(argument), "ε.typeOf(");
+      visit(argument, node, context);
+      after(outerEnd(argument), ")");
+      return;
+    }
+    if (operator === "delete") {
+      if (argument.type === "MemberExpression" && argument.object.type !== "Super") {
+        update(node.start, outerStart(argument.object), helper("del", argument.last));
+        memberArguments(argument, outerEnd(argument), ")", context);
+      } else if (argument.type === "Identifier" && !argument.isLocal) {
+        update(node.start, node.end, `ε.delName(${JSON.stringify(argument.name)})`);
+      } else {
+        update(node.start, outerStart(argument), "(");
+        visit(argument, node, context);
+        after(outerEnd(argument), ",false)");
+      }
+      return;
+    }
+    if (operator === "-" && typeof argument.value === "number" && argument.outerStart === undefined) {
+      if (argument.value === 0) update(node.start, node.end, "0");
+      else {
+        remove(node.start + 1, argument.start);
+        visit(argument, node, context);
+        before(node.start, "(");
+        after(node.end, ")");
+      }
+      return;
+    }
+    if (operator === "-" || operator === "+" || operator === "~") {
+      const name = { "-": "neg", "+": "num", "~": "inv" }[operator as "-" | "+" | "~"];
+      update(node.start, outerStart(argument), helper(name, outerLast(argument)));
+      visit(argument, node, context);
+      after(outerEnd(argument), ")");
+      return;
+    }
+    visit(argument, node, context);
+  };
+
+  const ifStatement = (node: Node, context: Context): void => {
+    reportName(node.test, node.close);
+    visit(node.test, node, context);
+    if (node.strayStart !== undefined) remove(node.strayStart, node.strayEnd);
+    const branch = (item: Node): void => {
+      if (item.type === "EmptyStatement" && item.start === item.end) after(item.start, ";");
+      else if (item.type === "BlockStatement" && !item.isOpen) visit(item, node, context);
+      else {
+        // What is written there may become more than one statement.
+        before(item.start, "{");
+        visit(item, node, context);
+        after(item.end, "}");
+      }
+    };
+    branch(node.consequent);
+    if (node.alternate) branch(node.alternate);
+  };
+
+  const switchStatement = (node: Node, context: Context): void => {
+    visit(node.discriminant, node, context);
+    for (const item of node.cases) {
+      if (item.test) visit(item.test, item, context);
+      statements(item.consequent, item, context);
+    }
+    if (node.broken) {
+      remove(node.broken.from, node.end - 1);
+      after(node.end, broken(node.broken));
+    }
+  };
+
+  /** True where the value of an expression is not used by anything. */
+  const isUnused = (node: Node, parent: Node): boolean =>
+    (parent.type === "ExpressionStatement" && !returned.has(parent)) ||
+    (parent.type === "ForStatement" && (parent.update === node || parent.init === node));
+
+  const expressionStatement = (node: Node, parent: Node, context: Context): void => {
+    const { expression } = node;
+    const end = outerEnd(expression);
+    if (returned.has(node)) {
+      // Text that `eval` runs where it stands is no function: V8 knows its value.
+      before(outerStart(expression), isProgram ? "return (" : "(");
+      visit(expression, node, context);
+      after(end, ")");
+      semicolon(node, end);
+      return;
+    }
+    if (expression.type === "Identifier" && parent.type === "Program" && node.semicolon !== undefined)
+      names.set(expression.start, node.semicolon);
+    if (expression.type === "Literal" && typeof expression.value === "string") update(outerStart(expression), end, "0");
+    else if (expression.type === "MemberExpression" && expression.object.type !== "Super") {
+      // A name alone is not read: no getter runs.
+      const reported = expression.computed ? expression.last : expression.operator;
+      before(outerStart(expression), helper("touch", reported));
+      if (expression.outerStart !== undefined) remove(expression.outerStart, outerStart(expression.object));
+      reportName(expression.object, reported);
+      memberArguments(expression, end, `,${expression.computed})`, context);
+    } else visit(expression, node, context);
+    semicolon(node, end);
+  };
+
+  const member = (node: Node, parent: Node, context: Context): void => {
+    const { object, property } = node;
+    const isCallee = parent.type === "CallExpression" && parent.callee === node;
+    const reported = node.computed ? node.last : node.operator;
+    reportName(object, reported);
+    reads.set(node.computed ? node.operator : property.start, { position: reported, isComputed: node.computed });
+    if (node.computed) {
+      visit(object, node, context);
+      if (property.type === "Literal" && typeof property.value === "number" && !Number.isInteger(property.value))
+        update(property.start, property.end, `${helper("str", property.start)}${property.value})`);
+      else visit(property, node, context);
+      return;
+    }
+    if (property.end - property.start !== property.name.length || isTokenByte(property))
+      update(property.start, property.end, property.name);
+    const isTarget =
+      (parent.type === "AssignmentExpression" && parent.left === node) ||
+      isCallee ||
+      parent.type === "UpdateExpression" ||
+      ((parent.type === "ForInStatement" || parent.type === "ForOfStatement") && parent.left === node);
+    if (property.name === "name" && !isTarget && object.type !== "Super") {
+      before(outerStart(object), helper("nameOf", reported));
+      visit(object, node, context);
+      update(outerEnd(object), node.end, ")");
+      return;
+    }
+    // Built-in methods are found by the kind of a value: their prototypes have none of them.
+    if (
+      object.type === "MemberExpression" &&
+      !object.computed &&
+      object.property.name === "prototype" &&
+      !isTarget
+    ) {
+      before(outerStart(object), helper("ofPrototype", reported));
+      visit(object, node, context);
+      update(outerEnd(object), node.end, `,${JSON.stringify(property.name)})`);
+      return;
+    }
+    const isNullMethod = isCallee && NULL_METHODS.has(property.name) && object.type !== "Super";
+    if (isNullMethod) before(outerStart(object), "ε.boxed((");
+    visit(object, node, context);
+    if (isNullMethod) after(outerEnd(object), "))");
+  };
+
+  const call = (node: Node, context: Context): void => {
+    const { callee } = node;
+    const site: CallSite = { end: node.last, name: calleeName(callee), callee: outerLast(callee) };
+    const list = (): void => {
+      for (const item of node.arguments) visit(item, node, context);
+    };
+    const separator = node.arguments.length ? "," : "";
+    if (callee.type === "Super") {
+      const holder = context.classVariable ?? "undefined";
+      update(node.start, node.open + 1, `${helper("directSuper", node.last)}${holder},${superThis(context)},${callee.start}${separator}`);
+      exactCalls.set(node.last, site);
+      list();
+      return;
+    }
+    if (callee.type === "MemberExpression" && callee.object.type === "Super") {
+      visit(callee, node, context);
+      update(outerEnd(callee), node.open + 1, `.call(${superThis(context)}${separator}`);
+      calls.set(callee.property.start, site);
+      list();
+      return;
+    }
+    if (callee.type === "MemberExpression" && callee.computed && callee.outerStart === undefined) {
+      reportName(callee.object, callee.last);
+      before(outerStart(callee.object), helper("directCall", node.last));
+      memberArguments(callee, node.open + 1, `,${callee.last}${separator}`, context);
+      exactCalls.set(node.last, site);
+      list();
+      return;
+    }
+    if (callee.type === "Identifier" && callee.name === "eval" && node.arguments.length === 1 && !callee.isLocal) {
+      const isLocal = context.fn !== null || !isProgram;
+      const [argument] = node.arguments;
+      calls.set(callee.start, { ...site, name: "eval" });
+      before(outerStart(argument), "ε.source(");
+      visit(argument, node, context);
+      after(outerEnd(argument), `,"${context.scope}",${isLocal})`);
+      return;
+    }
+    // A name in brackets is called without its object.
+    if (callee.outerStart !== undefined && callee.type === "MemberExpression") before(callee.start, "0,");
+    const isNamed = callee.outerStart === undefined && callee.type === "MemberExpression";
+    calls.set(isNamed ? callee.property.start : callee.type === "Identifier" && !callee.outerStart ? callee.start : node.open, site);
+    visit(callee, node, context);
+    list();
   };
 
   /** Makes `a.b` to `a,"b"` and `a[b]` to `a,b`, with `tail` in the place of what follows up to `end`. */
-  const memberArguments = (member: any, end: number, tail: string, context: Context): void => {
-    visit(member.object, member, context);
-    if (member.computed) {
-      const open = findOperator(member.object.end, member.property.start, "[");
-      update(open, open + 1, ",");
-      visit(member.property, member, context);
-      update(findOperator(member.property.end, member.end, "]"), end, tail);
-    } else
-      update(
-        source.lastIndexOf(".", member.property.start),
-        end,
-        `,"${member.property.name.slice(0, MAX_IDENTIFIER)}"${tail}`,
-      );
+  const memberArguments = (node: Node, end: number, tail: string, context: Context): void => {
+    visit(node.object, node, context);
+    if (node.computed) {
+      update(outerEnd(node.object), outerStart(node.property), ",");
+      visit(node.property, node, context);
+      update(outerEnd(node.property), end, tail);
+    } else update(outerEnd(node.object), end, `,${JSON.stringify(node.property.name)}${tail}`);
   };
 
-  const assignment = (node: any, context: Context): void => {
-    const left = node.left;
-    const operator = findOperator(left.end, node.right.start, node.operator);
-    const operatorEnd = operator + node.operator.length;
-    const helper = node.operator === "=" ? undefined : OPERATORS[node.operator.slice(0, -1)];
-    if (helper) {
-      if (left.type === "Identifier") {
-        update(operator, operatorEnd, `=ε.${helper}(${left.name},`);
-        visit(node.right, node, context);
-        after(node.end, ")");
+  const assignment = (node: Node, parent: Node, context: Context): void => {
+    const { left, right } = node;
+    const reported = outerLast(right);
+    const name = node.operator === "=" ? undefined : OPERATORS[node.operator.slice(0, -1)];
+    if (left.type === "Identifier" && left.name !== "arguments") {
+      stores.set(node.operatorStart, reported);
+      if (!left.isLocal && BUILT_IN_FUNCTIONS.has(left.name)) {
+        before(outerStart(left), `(${helper("settable", reported)}${JSON.stringify(left.name)}),`);
+        after(outerEnd(right), ")");
+      }
+      if (left.outerStart !== undefined) {
+        remove(left.outerStart, left.start);
+        remove(left.end, left.outerEnd);
+      }
+      if (name) {
+        // What is added to is read when the rest is known.
+        update(outerEnd(left), outerStart(right), `=${helper(`${name}To`, reported)}`);
+        visit(right, node, context);
+        after(outerEnd(right), `,${readOf(left, reported)})`);
+      } else visit(right, node, context);
+      return;
+    }
+    if (left.type === "MemberExpression") {
+      const { object } = left;
+      const isSuper = object.type === "Super";
+      if (!isSuper) reportName(object, left.computed ? left.last : left.operator);
+      if (name) {
+        before(outerStart(left), helper("assign", reported) + `ε.${name},`);
+        if (left.outerStart !== undefined) remove(left.outerStart, outerStart(object));
+        memberArguments(left, outerStart(right), ",", context);
+        visit(right, node, context);
+        after(outerEnd(right), ")");
         return;
       }
-      before(node.start, `ε.assign(ε.${helper},`);
-      memberArguments(left, operatorEnd, ",", context);
-      visit(node.right, node, context);
-      after(node.end, ")");
+      const isSimple = (object.type === "Identifier" || object.type === "ThisExpression") && object.outerStart === undefined;
+      const isLength = !left.computed && left.property.name === "length";
+      // What it gives is what stands there then: a typed array may have made another number of it.
+      if (isLength || !isUnused(node, parent) || (left.computed && !isSimple) || left.outerStart !== undefined) {
+        before(outerStart(left), helper(isLength ? "setLength" : "put", reported));
+        if (left.outerStart !== undefined) remove(left.outerStart, outerStart(object));
+        memberArguments(left, outerStart(right), isLength ? `,${left.operator},` : `,${left.computed ? left.last : left.operator},${left.computed},`, context);
+        visit(right, node, context);
+        after(outerEnd(right), ")");
+        return;
+      }
+      if (left.computed) {
+        visit(object, left, context);
+        const objectCode = object.type === "ThisExpression" ? "this" : nameOf(object);
+        before(outerStart(left.property), helper("key", left.last) + `${objectCode},`);
+        visit(left.property, left, context);
+        after(outerEnd(left.property), `,${reported})`);
+      } else {
+        before(outerStart(object), helper("holder", left.operator));
+        visit(object, left, context);
+        after(outerEnd(object), `,${JSON.stringify(left.property.name)},${reported})`);
+        if (left.property.end - left.property.start !== left.property.name.length || isTokenByte(left.property))
+          update(left.property.start, left.property.end, left.property.name);
+      }
+      visit(right, node, context);
       return;
     }
-    if (
-      node.operator === "=" &&
-      left.type === "MemberExpression" &&
-      !left.computed &&
-      left.property.name === "length"
-    ) {
-      before(node.start, "ε.setLength(");
-      visit(left.object, left, context);
-      update(source.lastIndexOf(".", left.property.start), operatorEnd, ",");
-      visit(node.right, node, context);
-      after(node.end, ")");
+    // No name on the left: that is found out when both sides are known. `a && b` may give the name b.
+    const target = left.type === "LogicalExpression" ? left.right : undefined;
+    if (/^(Identifier|MemberExpression)$/.test(target?.type) && !name) {
+      const operator = left.operator;
+      const test = operator === "??" ? "ε.isNothing(" : operator === "||" ? "!(" : "!!(";
+      before(outerStart(left), `ε.lvalue(${test}`);
+      if (left.outerStart !== undefined) remove(left.outerStart, outerStart(left.left));
+      visit(left.left, left, context);
+      if (target.type === "Identifier") {
+        update(outerEnd(left.left), outerStart(right), `),λ=>${nameOf(target)}=λ,${reported},`);
+      } else {
+        update(outerEnd(left.left), outerStart(target.object), `),λ=>${helper("put", reported)}`);
+        memberArguments(target, outerStart(right), `,${target.last},${target.computed},λ),${reported},`, context);
+      }
+      visit(right, node, context);
+      after(outerEnd(right), ")");
       return;
     }
+    before(outerStart(left), helper("badTarget", reported));
     visit(left, node, context);
-    visit(node.right, node, context);
+    update(outerEnd(left), outerStart(right), ",");
+    visit(right, node, context);
+    after(outerEnd(right), ")");
   };
 
   /** `++` and `--`: V8's own where the operand is a number, which is nearly always. */
-  const step = (node: any, parent: any, context: Context): void => {
+  const step = (node: Node, parent: Node, context: Context): void => {
     const operand = node.argument;
-    const helper = node.operator === "++" ? "ε.add" : "ε.sub";
+    const name = node.operator === "++" ? "add" : "sub";
     if (operand.type === "MemberExpression") {
-      before(node.start, node.prefix ? `ε.assign(${helper},` : `ε.postfix(${helper},`);
-      remove(node.start, operand.start);
-      memberArguments(operand, node.end, "", context);
-      after(node.end, node.prefix ? ",1)" : ")");
+      const code = helper(node.prefix ? "assign" : "postfix", node.last) + `ε.${name},`;
+      before(node.start, code);
+      remove(node.start, outerStart(operand.object));
+      reportName(operand.object, operand.computed ? operand.last : operand.operator);
+      memberArguments(operand, node.end, node.prefix ? ",1)" : ")", context);
       return;
     }
-    const name = operand.name.slice(0, MAX_IDENTIFIER);
-    const isUnused =
-      (parent.type === "ExpressionStatement" && parent !== lastStatement) ||
-      (parent.type === "ForStatement" && parent.update === node);
-    const open = isUnused ? " " : "ε.id(";
-    const close = isUnused ? "" : ")";
-    const other = node.prefix
-      ? `${name}=${helper}(${name},1)`
-      : isUnused
-        ? `${name}=${helper}(ε.old(${name}),1)`
-        : `(ε.u=ε.old(${name}),${name}=${helper}(ε.u,1),ε.u)`;
-    before(node.start, `${open}typeof ${name}==="number"?`);
-    after(node.end, `:${other}${close}`);
+    if (operand.type !== "Identifier") {
+      remove(node.start, outerStart(operand));
+      before(outerStart(operand), helper("badTarget", node.last));
+      visit(operand, node, context);
+      update(outerEnd(operand), node.end, ")");
+      return;
+    }
+    const code = nameOf(operand);
+    reportName(operand, node.prefix ? outerLast(operand) : node.operatorStart);
+    stores.set(operand.start, node.last);
+    const wanted = !isUnused(node, parent);
+    // The name itself stays in its place: there V8 sees that it is not defined.
+    const read = readOf(operand);
+    const slow = node.prefix
+      ? `${code}=${helper(name, node.last)}${read},1)`
+      : wanted
+        ? `(ε.u=ε.old(${read}),${code}=${helper(name, node.last)}ε.u,1),ε.u)`
+        : `${code}=${helper(name, node.last)}ε.old(${read}),1)`;
+    const fast = node.prefix ? `${node.operator}${code}` : `${code}${node.operator}`;
+    // `typeof` would not notice that a name is not defined; the operation does.
+    remove(node.start, operand.start);
+    remove(operand.end, node.end);
+    const value = `typeof ${code}==="number"?${fast}:${slow}`;
+    text.update(operand.start, operand.end, wanted ? `(${value})` : value);
   };
 
-  const lastStatement = options.wantsValue
-    ? program.body.filter((statement) => statement.type !== "EmptyStatement").pop()
-    : undefined;
-  const top: Context = { scope: options.outerScope ?? "σ0", fn: null, isTop: true };
+  /** Statements whose value the program has: the last, or the branches of an `if`. */
+  const returned = new Set<Node>();
+  const wantValue = (node: Node | undefined): void => {
+    if (!node) return;
+    if (node.type === "ExpressionStatement") returned.add(node);
+    if (node.type === "IfStatement")
+      for (const branch of [node.consequent, node.alternate]) if (branch?.type !== "BlockStatement") wantValue(branch);
+  };
+  const lastStatement = options.wantsValue ? program.body[program.body.length - 1] : undefined;
+  wantValue(lastStatement);
+  const isModule = options.scope === "module";
+  const top: Context = { scope: isModule ? `σ${options.id}` : (options.outerScope ?? "σ0"), fn: null, names: root };
   for (const statement of program.body) visit(statement, program, top);
-  if (isProgram && lastStatement && !refused.has(lastStatement)) {
-    if (lastStatement.type === "ExpressionStatement") {
-      text.prependRight(lastStatement.start, "return (");
-      const end = lastStatement.expression.end;
-      const tail = source.slice(end, lastStatement.end).replace(";", "");
-      if (lastStatement.end > end) update(end, lastStatement.end, `${tail});`);
-      else text.appendLeft(end, ");");
-    } else if (lastStatement.type === "FunctionDeclaration" || lastStatement.type === "ClassDeclaration") {
-      text.append(`\nreturn ${lastStatement.id!.name};`);
-    } else if (lastStatement.type === "VariableDeclaration") {
-      const item = lastStatement.declarations[lastStatement.declarations.length - 1]!;
-      if (item.id.type === "Identifier") text.append(`\nreturn ${item.id.name};`);
+  let tail = "";
+  if (isProgram && lastStatement) {
+    if (lastStatement.type === "FunctionDeclaration" || lastStatement.type === "ClassDeclaration") {
+      tail = `\nreturn ${nameOf(lastStatement.id)};`;
+    } else if (lastStatement.type === "VariableDeclaration" && lastStatement.declarations.length) {
+      const item = lastStatement.declarations[lastStatement.declarations.length - 1];
+      tail = `\nreturn ${nameOf(item.id)};`;
     }
   }
-  if (isProgram) {
-    text.prepend("(function(ε,τ,σ0){var δ=ε.in(300);");
-    text.append("\n})");
-  }
+  if (options.scope !== "local") {
+    const record = isModule ? scopeRecord(top.scope, "σ0", root) : "";
+    text.prepend(`(function(ε,τ,σ0${isModule ? ",exports,module" : ""}){var δ=ε.in(300);${uncertainOnes(root)}${record}`);
+    text.append(isModule ? "\n;return exports})" : `${tail}\n})`);
+  } else text.prepend(uncertainOnes(root));
 
+  const code = text.toString();
   let decoded: ReturnType<MagicString["generateDecodedMap"]> | undefined;
   let lineStarts: number[] | undefined;
-  let callEnds: Map<number, number> | undefined;
+  let codeLineStarts: number[] | undefined;
+  const startsOf = (from: string): number[] => {
+    const starts = [0];
+    for (let i = from.indexOf("\n"); i >= 0; i = from.indexOf("\n", i + 1)) starts.push(i + 1);
+    return starts;
+  };
   return {
-    code: text.toString(),
+    code,
     functions,
-    originalOffset(line, column) {
+    locate(line, column) {
+      codeLineStarts ??= startsOf(code);
+      const position = codeLineStarts[line - 1]! + column - 1;
+      const marker = /\/\*(\d+)\*\/$/.exec(code.slice(Math.max(0, position - 12), position));
+      if (marker) return { offset: Number(marker[1]), isExact: true };
       decoded ??= text.generateDecodedMap({ hires: true });
-      if (!lineStarts) {
-        lineStarts = [0];
-        for (let i = 0; i < source.length; i++) if (source[i] === "\n") lineStarts.push(i + 1);
-      }
+      lineStarts ??= startsOf(source);
       const segments = decoded.mappings[line - 1];
       if (!segments) return undefined;
       let best: number[] | undefined;
@@ -1083,22 +1441,20 @@ export const transform = (source: string, options: TransformOptions): Transforme
         if (segment[0] > column - 1 && best) break;
         if (segment.length >= 4) best = segment as number[];
       }
-      return best ? lineStarts[best[2]!]! + best[3]! : undefined;
+      return best && { offset: lineStarts[best[2]!]! + best[3]!, isExact: false };
     },
-    callEnd(offset) {
-      if (!callEnds) {
-        callEnds = new Map();
-        const collect = (node: any): void => {
-          if (node.type === "NewExpression") callEnds!.set(node.start, node.end - 1);
-          if (node.type === "CallExpression") {
-            const isMethod = node.callee.type === "MemberExpression" && !node.callee.computed;
-            callEnds!.set(isMethod ? node.callee.property.start : node.callee.start, node.end - 1);
-          }
-          for (const child of children(node)) collect(child);
-        };
-        collect(program);
-      }
-      return callEnds.get(offset);
+    callAt: ({ offset, isExact }) => (isExact ? exactCalls.get(offset) : calls.get(offset)),
+    nameAt(offset, name) {
+      const found = references.find(({ node }) => node.start >= offset && node.name === name)?.node.start ?? offset;
+      return names.get(found) ?? found;
+    },
+    readAt: (offset) => reads.get(offset),
+    storeAt: (offset) => stores.get(offset),
+    templateAt(offset) {
+      let found: { start: number; end: number } | undefined;
+      for (const item of templates)
+        if (item.start <= offset && offset <= item.end && (!found || item.start >= found.start)) found = item;
+      return found;
     },
   };
 };

@@ -16,6 +16,7 @@ import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { Input } from "../../cli/console";
 import { main } from "../../cli/main";
 import { buildBundle } from "../../esbuild.config.mjs";
+import { run as runDevice } from "../device/program";
 
 let bundle: Awaited<ReturnType<typeof buildBundle>>;
 beforeAll(async () => void (bundle = await buildBundle({ write: false })));
@@ -197,7 +198,10 @@ describe.skipIf(!existsSync("/dev/full"))("a full disk", () => {
   ])("%s is one line and exit code 1", async (_, args, stdin) => {
     const { code, err } = await run(args, { stdin });
     expect(code).toBe(1);
-    const lines = err.trimEnd().split("\n").filter((line) => !line.startsWith("model: "));
+    const lines = err
+      .trimEnd()
+      .split("\n")
+      .filter((line) => !line.startsWith("model: "));
     expect(lines).toEqual([expect.stringMatching(/^--(events|state): \/dev\/full cannot be written: ENOSPC/)]);
   });
 });
@@ -259,10 +263,11 @@ describe("lines in a pipe", () => {
     const { code, out } = await run(["--events", at("events.jsonl")], { stdin });
     expect(code).toBe(1);
     expect(out).toContain("\n42\n");
-    expect(readEvents().filter((event) => event.type === "final").map((event) => event.isError === true)).toEqual([
-      false,
-      true,
-    ]);
+    expect(
+      readEvents()
+        .filter((event) => event.type === "final")
+        .map((event) => event.isError === true),
+    ).toEqual([false, true]);
   });
 
   it("may have no lines at all", async () => {
@@ -428,5 +433,33 @@ describe("the process", () => {
     const unread = start();
     unread.stdout.destroy();
     expect(await exitOf(unread)).toBe(141);
+  });
+});
+
+describe("offered to other programs", () => {
+  it("is at the interpreter's prompt on a TCP port, and goes on when the input ends", async () => {
+    const stopped = new AbortController();
+    const started = launch(["--listen", "0"], { signal: stopped.signal });
+    await started.until("console: tcp://");
+    const port = /console: (tcp:\S+)/.exec(started.out())![1]!;
+    const seen = await runDevice(["console", "--port", port, "--send", "E.getConsole()", "--expect", '="Serial1"']);
+    expect(seen).toMatchObject({ code: 0, err: "" });
+    const taken = await run(["--listen", port.replace(/^tcp:\/\//, "")]);
+    expect(taken).toMatchObject({ code: 2 });
+    expect(taken.err).toMatch(/^port \d+ of 127\.0\.0\.1 is taken by another program/);
+    stopped.abort(143);
+    expect(await started.exit).toBe(143);
+    await expect(runDevice(["console", "--port", port, "--send", "1"])).resolves.toMatchObject({ code: 1 });
+  });
+
+  it.skipIf(process.platform === "win32")("is a pseudo-terminal that is a serial port", async () => {
+    const stopped = new AbortController();
+    const started = launch(["--pty"], { signal: stopped.signal });
+    await started.until("console: /dev/");
+    const port = /console: (\/dev\/\S+)/.exec(started.out())![1]!;
+    const seen = await runDevice(["console", "--port", port, "--send", "6*7", "--expect", "=42"]);
+    expect(seen).toMatchObject({ code: 0, err: "" });
+    stopped.abort(143);
+    expect(await started.exit).toBe(143);
   });
 });

@@ -84,10 +84,10 @@ describe("evaluate", () => {
 });
 
 describe("timers", () => {
-  it("fires no sooner than after 1 ms, with its arguments", () => {
+  it("fires no sooner than after 0.1 ms, with its arguments", () => {
     const { board, clock, take } = makeBoard();
     board.evaluate("setTimeout(print,0,'a');setTimeout('print(\"text\")')");
-    clock.advance(0.5);
+    clock.advance(0.05);
     expect(take()).toBe("");
     clock.advance(0.5);
     expect(take()).toBe("a\ntext\n");
@@ -173,11 +173,9 @@ describe("modules", () => {
   it("names what it does not have", () => {
     const { board } = makeBoard();
     for (const code of [
-      "I2C1",
       "SPI1.setup({})",
       "NRF.setAdvertising({})",
       "Graphics.createArrayBuffer(1,1,1)",
-      "require('net')",
       "require('tls')",
       "E.setClock(1)",
     ])
@@ -294,7 +292,7 @@ describe("chunks of one read", () => {
     // The interpreter came as far as the 42nd.
     expect(board.evaluate("count")).toBeGreaterThan(30);
     expect(board.evaluate("count")).toBeLessThan(50);
-    expect(take()).toMatch(/^ERROR: Error processing .* handler - removing it\.\s+Uncaught Error: Too much recursion/m);
+    expect(take()).toMatch(/^ERROR: Error processing .* handler - removing it\.\n.*event processing\.\nUncaught Error: Too much recursion/m);
   });
 });
 
@@ -304,7 +302,7 @@ describe("limits", () => {
     board.evaluate("setTimeout(function(){var s='x';try{while(true)s+=s}catch(e){print('caught')}},1)");
     (board.clock as ReturnType<typeof createManualClock>).advance(5);
     const text = take();
-    expect(text).toContain("Execution Interrupted\nNew interpreter error: LOW_MEMORY,MEMORY\n");
+    expect(text).toContain("Execution Interrupted during event processing.\nNew interpreter error: LOW_MEMORY,MEMORY\n");
     expect(text).not.toContain("caught");
     board.console.write("1+1\n");
     expect(take()).toContain("=2\n");

@@ -262,7 +262,6 @@ describe("against a mocked server", () => {
       "ERROR: Expecting Options to be an Object but it was Number",
       "ERROR: Expecting Callback Function but got Number",
     ]);
-    expect(() => api.createServer()).toThrow("http.createServer is not modelled");
     expect(() => start({ ...HOST, path: "/a b" }).req.end()).toThrow("http.request: Request path contains");
   });
 

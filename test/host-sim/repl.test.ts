@@ -66,6 +66,19 @@ describe("line editor", () => {
     expect(type("1\n")).toBe("1\r\n=1\r\n>");
   });
 
+  it("clears on Ctrl-C what was typed before it, however the bytes are cut", () => {
+    expect(connect().type("ab\x0340+2\n")).toContain("=42\r\n");
+    const { type } = connect();
+    for (const byte of "ab\x0340+") type(byte);
+    expect(type("2\n")).toContain("=42\r\n");
+  });
+
+  it("takes CR and LF for two line ends where they come apart", () => {
+    const { type } = connect();
+    expect(type("1\r")).toBe("1\r\n=1\r\n>");
+    expect(type("\n")).toBe("\r\n>");
+  });
+
   it("leaves a continued line on Ctrl-C", () => {
     const { type } = connect();
     type("f(\n");
@@ -258,6 +271,79 @@ describe("printing an object of a class", () => {
     const { type } = connect();
     expect(type("5;;\n")).toContain("=5\r\n");
     expect(type("function f(){};\n")).toContain("=function () {}");
+  });
+});
+
+describe("Ctrl-C while board code runs", () => {
+  it("ends a loop where it has come in behind the line", () => {
+    const { type } = connect();
+    expect(type("n=0;while(1)n++;\n40+\x032\n")).toMatch(/Execution Interrupted\r\n[^]*=42\r\n>$/);
+    expect(type("n<1e6\n")).toContain("=true");
+  });
+
+  it("ends a loop where a wire has it, and does not clear the line when it is written", () => {
+    const { board, type } = connect();
+    let waiting = 0;
+    const remove = board.console.addWire({ waitingBreaks: () => waiting });
+    waiting = 1;
+    expect(type("n=0;while(1)n++;\n")).toContain("Execution Interrupted\r\n");
+    waiting = 0;
+    type("40+");
+    type("\x03");
+    expect(type("2\n")).toContain("=42\r\n");
+    type("40+");
+    type("\x03");
+    expect(type("2\n")).toContain("=2\r\n");
+    remove();
+  });
+
+  it("removes an interval whose code it ends", () => {
+    const { board, type, clock, take } = connect();
+    let waiting = 0;
+    board.console.addWire({ waitingBreaks: () => waiting });
+    type("\x10n=0;setInterval(function(){n++;while(1);},10)\n");
+    waiting = 1;
+    clock.advance(10);
+    expect(take()).toContain(
+      "ERROR: Ctrl-C while processing interval - removing it.\r\nExecution Interrupted during event processing.\r\n" +
+        "New interpreter error: CALLBACK\r\n",
+    );
+    clock.advance(100);
+    expect(type("n\n")).toContain("=1\r\n");
+  });
+
+  it("is the program's own where the console is", () => {
+    const { type } = connect();
+    type("\x10function answer(d){for(i=0;i<5000;i++);Serial1.write(''+(d=='\\x03'))}\n");
+    type("E.setConsole(null,{force:true});Serial1.on('data',answer)\n");
+    expect(type("\x03")).toBe("true");
+  });
+});
+
+describe("completion", () => {
+  it("shows what a name could be, as far as it is clear", () => {
+    const { type } = connect();
+    type("\x10abc={foo:1,foobar:2,fool:3,n:null,get bad(){throw 5}}\n");
+    expect(type("ab\t.f\t")).toBe("abc.f\r\n\r\nfoo                 foobar\r\nfool\r\n\r\n>abc.foo");
+    expect(type("b\t\n")).toContain("=2\r\n");
+    expect(type("abc.n.\t\x03")).toContain("toString");
+    expect(type("abc.bad.x\t")).toContain("Uncaught 5");
+    type("\x03");
+    expect(type("nothing.like.this\t\n")).toContain("nothing.like.this\r\nUncaught");
+  });
+});
+
+describe("history", () => {
+  it("has each line once, the last one last, and no long ones", () => {
+    const { type } = connect();
+    type("1\n");
+    type("2\n");
+    type("1\n");
+    type(`'${"x".repeat(600)}'\n`);
+    expect(type("\x1b[A")).toBe("\x1b[J1");
+    expect(type("\x1b[A")).toBe("\x1b[D\x1b[J2");
+    expect(type("\x1b[A")).toBe("");
+    expect(type("\x1b[B\x1b[B")).toBe("\x1b[D\x1b[J1\x1b[D\x1b[J");
   });
 });
 

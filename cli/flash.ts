@@ -1,0 +1,236 @@
+/** `espruino-agent flash`: the agent, its settings and its Wi-Fi onto a board. */
+import type { Readable, Writable } from "node:stream";
+import { isSecretName, writeBoardSettings } from "./board-settings";
+import { makeBundle, forWire } from "./bundle";
+import type { Command, Options, Surroundings } from "./command";
+import { choosePort, messageOf, portOptions, withDevice } from "./connect";
+import { type BoardInfo, describeBoard, type Device, DeviceError } from "./device";
+import { installAgent, recover, setBoot } from "./install";
+import { createProgress, type Progress } from "./progress";
+import { problemsOf, readSettingsFile, type Settings, UsageError } from "./settings";
+import { fromBytes } from "./text";
+import { checkWifi, joinWifi } from "./wifi";
+
+export const flashCommand: Command = {
+  name: "flash",
+  usage: "--port <port> [options]",
+  summary: "Puts the agent onto a board with Espruino, and starts it",
+  examples: [
+    "espruino-agent flash --port /dev/ttyUSB0",
+    "espruino-agent flash --port /dev/ttyUSB0 --wifi HomeNet --gateway http://192.168.1.10:8089",
+    "espruino-agent flash --port COM3 --config agent.json --no-boot",
+    "espruino-agent flash --port tcp://192.168.1.20:3333 --json",
+  ],
+  options: [
+    ...portOptions,
+    ["--config <file>", "JSON file of settings, laid over those that the board has"],
+    ["--replace-config", "Forget the settings that the board has"],
+    ["--gateway <url>", "Where the agent finds its gateway or model server: http://192.168.1.10:8089"],
+    ["--token <token>", "The board's token at the gateway; better in AGENT_TOKEN, which no shell remembers"],
+    ["--wifi <ssid>", "Join this network and save it; the password is asked for"],
+    ["--no-boot", "Do not start the agent at power-up; takes out what an earlier flash put into .bootcde"],
+    ["--json", "Print one JSON object, for scripts"],
+  ],
+  notes: `
+Environment:
+  AGENT_WIFI_PASSWORD  the password for --wifi; empty for an open network
+  AGENT_TOKEN          the token for --gateway
+
+The board keeps the agent it has until the new one is on it, proved by its CRC and tried: flash can be stopped, or the
+board unplugged, at any time, and be run again. Exit codes: 0 done; 1 it could not be done; 2 bad usage.`,
+  async run(positional, options, io) {
+    if (positional.length > 0) {
+      throw new UsageError(`unexpected ${JSON.stringify(positional[0])}: the port is named by --port`);
+    }
+    const settings = readSettings(options, io.env);
+    if (options.replaceConfig === true && settings === undefined) {
+      throw new UsageError("--replace-config needs --config or --gateway: with what?");
+    }
+    const choice = await choosePort(options, io);
+    const ssid = options.wifi as string | undefined;
+    const wifi = ssid === undefined ? undefined : { ssid, password: await readPassword(ssid, io) };
+    if (wifi) checkWifi(wifi.ssid, wifi.password);
+
+    const code = await makeBundle(io.build, io.stderr);
+    if (code === undefined) return 1;
+    const isJson = options.json === true;
+    const progress = createProgress(io, isJson);
+    const secrets = [wifi?.password, ...secretsOf(settings)].filter((text) => text !== undefined);
+    const job: FlashJob = {
+      code: forWire(code),
+      settings,
+      replacesSettings: options.replaceConfig === true,
+      wifi,
+      isBoot: options.boot !== false,
+    };
+    try {
+      const result = await withDevice(choice, io, secrets, (device) => flashBoard(device, job, progress));
+      if (isJson) io.stdout.write(`${JSON.stringify({ ok: true, port: choice.port, ...result })}\n`);
+      return 0;
+    } catch (error) {
+      progress.end();
+      if (io.signal.aborted) {
+        io.stderr.write("stopped: run it again to complete it\n");
+        return io.signal.reason as number;
+      }
+      const message = messageOf(error);
+      if (isJson) io.stdout.write(`${JSON.stringify({ ok: false, port: choice.port, error: message })}\n`);
+      else io.stderr.write(`${message}\n`);
+      return 1;
+    }
+  },
+};
+
+/** What is to be on the board. */
+export interface FlashJob {
+  /** The bundle, as `forWire` gives it. */
+  code: string;
+  /** Laid over the board's own, checked. */
+  settings?: Settings;
+  /** The board's own settings are forgotten. */
+  replacesSettings?: boolean;
+  wifi?: { ssid: string; password: string };
+  /** The agent starts at power-up. */
+  isBoot: boolean;
+}
+
+/** What was done. */
+export interface FlashResult {
+  board: string;
+  version: string;
+  agent: { bytes: number; isChanged: boolean; method?: string };
+  /** A sentence. */
+  boot: string;
+  /** Names of the settings that were laid over. */
+  settings?: string[];
+  wifi?: { ssid: string; ip: string };
+  isStarted: boolean;
+}
+
+/**
+ * Puts everything onto a board and starts it. May be cut at any moment, and be called again.
+ * @throws {DeviceError}, {WireError} what could not be done
+ */
+export async function flashBoard(device: Device, job: FlashJob, progress: Progress): Promise<FlashResult> {
+  progress.begin("waiting for the board", 0);
+  for (const line of await device.wake()) progress.say(`board: ${line}`);
+  progress.begin("board: an empty interpreter", 0);
+  // Nothing of a program is in the way then, and none of it runs from files that move.
+  await device.restart("reset");
+  const info = await describeBoard(device);
+  progress.say(`board: ${tellBoard(info)}`);
+  if (job.wifi && !info.modules.split(",").includes("Wifi")) {
+    throw new DeviceError(`--wifi: this firmware (${info.board}) has no Wi-Fi module; nothing was changed`);
+  }
+  await recover(device, progress);
+
+  const { isChanged, method } = await installAgent(device, info, job.code, progress);
+  const bytes = job.code.length;
+  progress.say(
+    isChanged
+      ? `agent: ${bytes} bytes written${method === "lines" ? " line by line" : ""}, CRC read back, tried`
+      : `agent: the same ${bytes} bytes are on the board already`,
+  );
+  const result: FlashResult = {
+    board: info.board,
+    version: info.version,
+    agent: { bytes, isChanged, method },
+    boot: "",
+    isStarted: job.isBoot,
+  };
+  if (job.settings) {
+    await writeBoardSettings(device, info, job.settings, job.replacesSettings === true);
+    result.settings = Object.keys(job.settings);
+    progress.say(`settings: ${result.settings.join(", ") || "none"} written to agent.json`);
+    if (String(job.settings.baseUrl).startsWith("https:")) {
+      progress.say(
+        "settings: Espruino's TLS checks no certificate: use https only to try things, and the gateway for good",
+      );
+    }
+  }
+  result.boot = await setBoot(device, job.isBoot);
+  progress.say(`boot: ${result.boot}`);
+  if (job.wifi) {
+    progress.begin(`wifi: joining ${job.wifi.ssid}`, 0);
+    const ip = await joinWifi(device, job.wifi.ssid, job.wifi.password);
+    result.wifi = { ssid: job.wifi.ssid, ip };
+    progress.say(`wifi: the board is ${ip || "connected"} in ${job.wifi.ssid}, and joins it at power-up`);
+  }
+  progress.begin("starting", 0);
+  const printed = await device.restart("load");
+  progress.end();
+  if (job.isBoot) {
+    if (!printed.includes("espruino-agent:")) throw new DeviceError(explainStart(printed));
+    progress.say("The agent runs. espruino-agent console opens its console, espruino-agent doctor checks the rest");
+  }
+  return result;
+}
+
+export function tellBoard(info: BoardInfo): string {
+  const kB = (bytes: number): string => `${Math.round(bytes / 1024)} kB`;
+  return (
+    `${info.board} with Espruino ${info.version}, ${info.total - info.usage} of ${info.total} variables free, ` +
+    `${kB(info.freeBytes + info.trashBytes)} of Storage free`
+  );
+}
+
+function explainStart(printed: string): string {
+  const lines = fromBytes(printed)
+    .split(/\r?\n/)
+    .map((line) => line.replace(/[\x00-\x1f]/g, "").trim());
+  const error = lines.find((line) => /Uncaught|OUT OF MEMORY|Error/.test(line));
+  return `everything is on the board, but the agent did not start with it${error ? `: ${error}` : ""}`;
+}
+
+/** Settings from `--config` and, over them, `--gateway` and its token. Checked by the board's own rules. */
+function readSettings(options: Options, env: Surroundings["env"]): Settings | undefined {
+  const parts: [source: string, settings: Settings][] = [];
+  if (options.config !== undefined) parts.push(["--config", readSettingsFile("--config", options.config as string)]);
+  if (options.gateway !== undefined) {
+    parts.push(["--gateway", { baseUrl: readGateway(options.gateway as string) }]);
+    const token = (options.token as string | undefined) ?? env.AGENT_TOKEN;
+    if (token) parts.push([options.token === undefined ? "AGENT_TOKEN" : "--token", { apiKey: token }]);
+  } else if (options.token !== undefined) throw new UsageError("--token needs --gateway: the token of which one?");
+  for (const [source, settings] of parts) {
+    const problems = problemsOf(settings);
+    if (problems.length > 0) throw new UsageError(`${source}: ${problems.join(", ")}`);
+  }
+  return parts.length === 0 ? undefined : Object.assign({}, ...parts.map(([, settings]) => settings));
+}
+
+/** `http://host:8089` as the agent's `baseUrl`, which ends in `/v1`. */
+function readGateway(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || !/^https?:$/.test(url.protocol) || url.search !== "" || url.hash !== "" || url.username !== "") {
+    throw new UsageError(
+      "--gateway has to be a URL such as http://192.168.1.10:8089, without a name, a key or a query",
+    );
+  }
+  const path = url.pathname.replace(/\/+$/, "");
+  return `${url.origin}${path === "" ? "/v1" : path}`;
+}
+
+/** Values of settings that nobody may see. */
+function secretsOf(settings: Settings = {}): string[] {
+  const secrets = Object.entries(settings).filter(([name]) => isSecretName(name));
+  return secrets.flatMap(([, value]) => (typeof value === "string" ? [value] : []));
+}
+
+async function readPassword(ssid: string, { env, stdin, stderr, signal }: Surroundings): Promise<string> {
+  if (env.AGENT_WIFI_PASSWORD !== undefined) return env.AGENT_WIFI_PASSWORD;
+  if (stdin.isTTY !== true) {
+    throw new UsageError(
+      "--wifi: no terminal to ask for the password: set AGENT_WIFI_PASSWORD (empty for an open network)",
+    );
+  }
+  const { isCancel, password: askPassword } = await import("@clack/prompts");
+  const answer = await askPassword({
+    message: `Password of the Wi-Fi network ${ssid} (empty for an open one)`,
+    input: stdin as unknown as Readable,
+    output: stderr as unknown as Writable,
+    signal,
+    withGuide: false,
+  });
+  if (isCancel(answer)) throw new UsageError("no password, nothing was changed");
+  return answer ?? "";
+}

@@ -1,0 +1,257 @@
+/**
+ * The agent in a board's Storage, so that the board can start an agent at every moment of it: the one it had, until the
+ * new one is there, proved and tried.
+ *
+ * Storage has no rename, and writes a file anew by erasing it first. So the new bundle goes to `agent.new`. Then a boot
+ * file says that `agent` is to be read from there: a file of a new name is there or not, with nothing in between. Then
+ * `agent` is written, on the board, from `agent.new`; last, the boot file and `agent.new` go. Wherever this is cut, a
+ * later call finds what it needs to go on.
+ */
+import { type BoardInfo, type Device, DeviceError, hasPackets } from "./device";
+import type { Progress } from "./progress";
+import { boardLiteral } from "./text";
+import { eraseFile, isSame, readSum, type Sum, sumOf, uploadFile } from "./upload";
+
+const agentFile = "agent";
+const newFile = `${agentFile}.new`;
+const bootFile = ".bootcde";
+export const settingsFile = "agent.json";
+const startLine = 'require("agent")';
+const storage = 'require("Storage")';
+
+/** Boot files that Espruino runs before `.bootcde`, since 2v01; the last one is the least used. */
+const redirectFiles = [".boot3", ".boot2", ".boot1", ".boot0"];
+/** Makes `require("agent")` give what `agent.new` gives. */
+const redirectCode = `Modules.addCached("${agentFile}",${storage}.read("${newFile}"))`;
+
+/** Bytes of a file's head in Storage. */
+const headBytes = 32;
+/** Room for the boot files and settings. */
+const spareBytes = 1024;
+/** Storage may have to be compacted, which erases and writes every page of it: 224 of them, at up to 0.1 s each. */
+const compactMs = 120_000;
+/** Time for an agent to start. */
+const startMs = 15_000;
+
+function sizeInStorage(bytes: number): number {
+  return headBytes + Math.ceil(bytes / 4) * 4;
+}
+
+/** What an upload that was cut has left is completed, or taken back. The board is at its prompt, without a program. */
+export async function recover(device: Device, progress: Progress): Promise<void> {
+  for (const { name, state } of await redirects(device)) {
+    if (state === "ours" && (await isComplete(device, newFile))) {
+      progress.say("An earlier upload was cut after it was proved: it is completed");
+      await finishSwitch(device, name, progress);
+    } else if (state === "ours" || state === "incomplete") await eraseFile(device, name);
+  }
+  for (const name of [bootFile, settingsFile]) await recoverFile(device, name, progress);
+  let isLeft = false;
+  for (const name of [newFile, agentFile, bootFile, settingsFile]) {
+    if (!(await readSum(device, name)) || (name !== newFile && (await isComplete(device, name)))) continue;
+    await eraseFile(device, name);
+    isLeft = true;
+  }
+  if (isLeft) progress.say("What was left of an earlier upload is erased");
+  await eraseFile(device, `${settingsFile}.part`);
+}
+
+/**
+ * Puts `code` (ASCII) into the Storage as `agent`, unless it is there already. Returns whether it had to.
+ * @throws {DeviceError} it does not fit, does not arrive, or does not start: the board is as it was before
+ */
+export async function installAgent(
+  device: Device,
+  info: BoardInfo,
+  code: string,
+  progress: Progress,
+): Promise<{ isChanged: boolean; method?: "packets" | "lines" }> {
+  const wanted = sumOf(code);
+  const old = await readSum(device, agentFile);
+  if (isSame(old, wanted)) return { isChanged: false };
+  await makeRoom(device, code.length, old, progress);
+
+  const target = old ? newFile : agentFile;
+  progress.begin(`agent: ${code.length} bytes to the board`, code.length);
+  const options = { hasPackets: hasPackets(info), onProgress: (bytes: number) => progress.advance(bytes) };
+  const { method } = await uploadFile(device, target, code, options);
+  progress.begin("agent: trying it", 0);
+  try {
+    await device.evaluate(`(require(${boardLiteral(target)}),1)`, { attempts: 1, ms: startMs });
+  } catch (error) {
+    if (!(error instanceof DeviceError)) throw error;
+    await device.restart("reset");
+    await eraseFile(device, target);
+    const rest = old ? "The agent that was on the board is still there" : "It was taken off the board again";
+    throw new DeviceError(`the new agent does not start on this board: ${error.message}. ${rest}`);
+  }
+  await device.restart("reset");
+  if (old) {
+    const places = await redirects(device);
+    const redirect = places.find(({ state }) => state === "free");
+    if (!redirect) {
+      await eraseFile(device, newFile);
+      throw new DeviceError(
+        `the board has files of its own under all of ${redirectFiles.join(", ")}: erase one of them`,
+      );
+    }
+    await writeLine(device, redirect.name, redirectCode);
+    await finishSwitch(device, redirect.name, progress);
+  }
+  progress.end();
+  return { isChanged: true, method };
+}
+
+/** From here on `agent.new` is what the board starts, until `agent` is the same. */
+async function finishSwitch(device: Device, redirect: string, progress: Progress): Promise<void> {
+  progress.begin("agent: in place of the old one", 0);
+  await copyFile(device, newFile, agentFile);
+  await eraseFile(device, redirect);
+  await eraseFile(device, newFile);
+  progress.end();
+}
+
+/**
+ * Copies a file on the board; what was there under `to` is erased first. `prefix` is put before it, `skip` bytes of it
+ * are left out.
+ */
+export async function copyFile(device: Device, from: string, to: string, prefix = "", skip = 0): Promise<void> {
+  // Through base64, so that each piece is a copy in RAM: the source moves where writing makes Storage compact itself.
+  const copy =
+    `(function(s,a,b,p,k,l,n){n=s.read(a).length-k;l=p.length;s.erase(b);if(l)s.write(b,p,0,l+n);` +
+    `for(var o=0;o<n;o+=256)s.write(b,atob(btoa(s.read(a,o+k,256))),o+l,n+l);return 1})` +
+    `(${storage},${boardLiteral(from)},${boardLiteral(to)},${boardLiteral(prefix)},${skip})`;
+  // More than once: it begins anew.
+  for (let attempt = 0; attempt < 2; attempt++) {
+    try {
+      await device.evaluate(copy, { ms: compactMs });
+    } catch (error) {
+      if (!(error instanceof DeviceError) || attempt === 1) throw error;
+    }
+    if (isSame(await readSum(device, to, prefix.length), await readSum(device, from, skip))) return;
+  }
+  throw new DeviceError(`${to} is not the same as ${from} on the board: its flash may be worn out`);
+}
+
+async function makeRoom(device: Device, size: number, old: Sum | undefined, progress: Progress): Promise<void> {
+  const stats = await device.evaluate<{ free: number; trash: number }>(
+    `(function(s,t){t=s.getStats?s.getStats():{};return{free:s.getFree(),trash:t.trashBytes||0}})(${storage})`,
+  );
+  const needed = sizeInStorage(size);
+  // Beside the old one first; then the old one goes, and the new one is there twice for a moment.
+  const required = Math.max(needed, old ? 2 * needed - sizeInStorage(old.length) : 0) + spareBytes;
+  const room = stats.free + stats.trash;
+  if (room < required) {
+    const advice = old
+      ? ". Erase files that you do not need, or the agent itself: then a cut leaves the board without one"
+      : ". Erase files that you do not need";
+    throw new DeviceError(
+      `the board's Storage is too full: ${required} bytes are needed, ${room} are free${advice}. At its console ` +
+        `${storage}.list() names the files, ${storage}.erase("NAME") erases one`,
+    );
+  }
+  if (stats.free >= needed + spareBytes) return;
+  progress.begin("Storage: making room. Do not unplug the board now", 0);
+  await device.evaluate(`(${storage}.compact(),1)`, { attempts: 1, ms: compactMs });
+  progress.end();
+}
+
+/** What is under each name that a redirect may have. */
+async function redirects(device: Device): Promise<{ name: string; state: "free" | "ours" | "incomplete" | "other" }[]> {
+  const states = await device.evaluate<number[]>(
+    `${JSON.stringify(redirectFiles)}.map(function(n){n=${storage}.read(n);return n===undefined?0:` +
+      `n===${boardLiteral(redirectCode)}?1:n.length===${redirectCode.length}&&n.endsWith("\\xff")?2:3})`,
+  );
+  const names = ["free", "ours", "incomplete", "other"] as const;
+  return redirectFiles.map((name, i) => ({ name, state: names[states[i]!]! }));
+}
+
+/** A short file in one call. Writing the same again changes nothing. */
+async function writeLine(device: Device, name: string, content: string): Promise<void> {
+  const isWritten = await device.evaluate<boolean>(`${storage}.write(${boardLiteral(name)},${boardLiteral(content)})`, {
+    ms: compactMs,
+  });
+  if (!isWritten) throw new DeviceError(`${name} could not be written to the board's Storage`);
+}
+
+/** A file is written from its beginning, and flash that was not written reads as 0xFF. False where there is no file. */
+async function isComplete(device: Device, name: string): Promise<boolean> {
+  const read = `${storage}.read(${boardLiteral(name)})`;
+  return device.evaluate<boolean>(`(function(t){return t!==undefined&&!t.endsWith("\\xff")})(${read})`);
+}
+
+/**
+ * Writes a text file in the place of another without a moment in which neither is on the board: the new one is proved
+ * under a name of its own first.
+ */
+export async function replaceFile(device: Device, info: BoardInfo, name: string, content: string): Promise<void> {
+  const old = await readSum(device, name);
+  if (isSame(old, sumOf(content))) return;
+  const target = old ? `${name}.new` : name;
+  await uploadFile(device, target, content, { hasPackets: hasPackets(info) });
+  if (!old) return;
+  await copyFile(device, target, name);
+  await eraseFile(device, target);
+}
+
+/** After `replaceFile` was cut: completes it where the new file was proved, takes it back where not. */
+async function recoverFile(device: Device, name: string, progress: Progress): Promise<void> {
+  const spare = `${name}.new`;
+  if (!(await readSum(device, spare))) return;
+  if ((await isComplete(device, spare)) && !(await isComplete(device, name))) {
+    await copyFile(device, spare, name);
+    progress.say(`${name} was lost in an earlier upload that was cut: it is back`);
+  }
+  await eraseFile(device, spare);
+}
+
+/**
+ * Has the board start the agent at power-up, or not, and says what was done. A `.bootcde` of the person's own stays:
+ * the agent's line is put before it, and taken out again. It is changed on the board, and not sent to this computer.
+ */
+export async function setBoot(device: Device, isWanted: boolean): Promise<string> {
+  const { length, hasLine, isOurs, hasRst } = await device.evaluate<BootState>(
+    `(function(s,t){t=s.read("${bootFile}");return{length:t===undefined?0:t.length,` +
+      `hasLine:t!==undefined&&/require\\( *.agent. *\\)/.test(t),` +
+      `isOurs:t!==undefined&&t.startsWith(${boardLiteral(startLine)}),` +
+      `hasRst:s.read(".bootrst")!==undefined}})(${storage})`,
+  );
+  const warning = hasRst
+    ? ". But a file .bootrst is there, which Espruino runs in its place: put the line there, or erase it"
+    : "";
+  if (isWanted) {
+    if (hasLine) return `${bootFile} starts the agent at power-up, as before${warning}`;
+    if (length === 0) await writeLine(device, bootFile, startLine);
+    else await changeFile(device, bootFile, `${startLine};\n`, 0);
+    return length === 0
+      ? `${bootFile} starts the agent at power-up${warning}`
+      : `${bootFile} starts the agent at power-up: ${startLine}; was put before the code that was there${warning}`;
+  }
+  if (!hasLine) return `${bootFile} does not start the agent at power-up`;
+  if (isOurs && length === startLine.length) {
+    await eraseFile(device, bootFile);
+    return `${bootFile} is erased: it did nothing but start the agent`;
+  }
+  const before = `${startLine};\n`;
+  if (!isSame(await readSum(device, bootFile, 0, before.length), sumOf(before))) {
+    return `${bootFile} starts the agent with a line of its own: take it out there`;
+  }
+  await changeFile(device, bootFile, "", before.length);
+  return `${bootFile} no longer starts the agent: the line is taken out, the rest stays`;
+}
+
+interface BootState {
+  length: number;
+  hasLine: boolean;
+  /** It begins as this program writes it. */
+  isOurs: boolean;
+  hasRst: boolean;
+}
+
+/** Puts `prefix` before a file, or takes `skip` bytes from its beginning; one whole file is always on the board. */
+async function changeFile(device: Device, name: string, prefix: string, skip: number): Promise<void> {
+  const spare = `${name}.new`;
+  await copyFile(device, name, spare, prefix, skip);
+  await copyFile(device, spare, name);
+  await eraseFile(device, spare);
+}

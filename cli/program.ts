@@ -1,0 +1,4 @@
+import { runProgram } from "./main";
+import { runProcess } from "./process";
+
+await runProcess(runProgram);

@@ -1,0 +1,234 @@
+/** `espruino-agent console`: a terminal to a board, and its use in scripts. */
+import { StringDecoder } from "node:string_decoder";
+import type { Command, Options, Surroundings } from "./command";
+import { choosePort, messageOf, portOptions, type PortChoice, withDevice } from "./connect";
+import type { Input, Output } from "./console";
+import type { Device } from "./device";
+import { UsageError } from "./settings";
+import { createPlainOutput, toBytes } from "./text";
+import { openWire, type Wire, WireError } from "./wire";
+
+export const consoleCommand: Command = {
+  name: "console",
+  usage: "--port <port> [options]",
+  summary: "Opens a board's console in this terminal",
+  examples: [
+    "espruino-agent console --port /dev/ttyUSB0",
+    "espruino-agent console --port tcp://192.168.1.20:3333",
+    `espruino-agent console --port COM3 --send "ask('turn on D2')" --expect "Pin 2 is now on" --timeout 60`,
+    "echo 'print(E.getTemperature())' | espruino-agent console --port /dev/ttyUSB0",
+  ],
+  options: [
+    ...portOptions,
+    ["--send <text>", "Type this at Espruino's prompt, instead of the keyboard's input"],
+    ["--expect <text>", "Wait until the board prints this; exit code 1 where it does not in time"],
+    ["--timeout <seconds>", "How long to wait for it, or for the prompt (default 30)"],
+  ],
+  notes: `
+Line editing, history and Tab are Espruino's own. Ctrl-C goes to the board and stops what runs there, Ctrl-] leaves.
+What is typed goes out as UTF-8, and what comes is read as UTF-8. Lines that are piped to it are typed one by one, each
+when the prompt is back. Exit codes: 0; 1 the board went away, or did not print what was expected; 2 bad usage.`,
+  async run(positional, options, io) {
+    if (positional.length > 0) {
+      throw new UsageError(`unexpected ${JSON.stringify(positional[0])}: text for the board goes behind --send`);
+    }
+    const script = readScript(options);
+    const choice = await choosePort(options, io);
+    const isScript = script.send !== undefined || script.expect !== undefined || io.stdin.isTTY !== true;
+    try {
+      return isScript ? await runScript(choice, script, io) : await runTerminal(choice, io);
+    } catch (error) {
+      if (io.signal.aborted) return io.signal.reason as number;
+      io.stderr.write(`${messageOf(error)}\n`);
+      return 1;
+    }
+  },
+};
+
+interface Script {
+  send: string | undefined;
+  expect: string | undefined;
+  ms: number;
+}
+
+function readScript(options: Options): Script {
+  const seconds = (options.timeout as string | undefined) ?? "30";
+  if (!/^\d+(\.\d+)?$/.test(seconds) || Number(seconds) <= 0 || Number(seconds) > 86_400) {
+    throw new UsageError(`--timeout: ${JSON.stringify(seconds)} is no number of seconds such as 30`);
+  }
+  return {
+    send: options.send as string | undefined,
+    expect: options.expect as string | undefined,
+    ms: Number(seconds) * 1000,
+  };
+}
+
+/** Types lines at the prompt, shows what the board prints, and looks for what is expected in it. */
+async function runScript(choice: PortChoice, { send, expect, ms }: Script, io: Surroundings): Promise<number> {
+  return withDevice(choice, io, [], async (device) => {
+    if (send !== undefined || expect === undefined) await device.wake();
+    const shown = device.mark();
+    const stop = showBoard(device.wire, io.stdout);
+    try {
+      let printed = "";
+      // What is typed comes back as an echo: only what the board prints after it counts.
+      if (send !== undefined) for (const line of send.split(/\r?\n/)) printed = await typeLine(device, line, ms);
+      else if (expect === undefined)
+        for await (const line of linesOf(io.stdin)) printed = await typeLine(device, line, ms);
+      if (expect === undefined) {
+        if (await endsInPrompt(device, printed, ms)) return 0;
+        io.stderr.write(`the prompt did not come back within ${ms / 1000} s\n`);
+        return 1;
+      }
+      const wanted = toBytes(expect);
+      const isThere = (text: string): true | undefined => text.includes(wanted) || undefined;
+      if (isThere(printed) ?? (await device.exchange("", (more) => isThere(printed + more), ms))) return 0;
+      io.stderr.write(
+        `${JSON.stringify(expect)} was not printed within ${ms / 1000} s${shown() === "" ? "; nothing was" : ""}\n`,
+      );
+      return 1;
+    } finally {
+      stop();
+    }
+  });
+}
+
+/** The prompt at the end of what the board prints: for its own, or within a statement that goes on. */
+const prompt = /(?:^|[\r\n]|\x1b\[J)[>:](?:\x1b\[[A-Z])*$/;
+
+/** Types one line; gives what was printed behind its echo until there was a prompt again, or nothing for a moment. */
+async function typeLine(device: Device, line: string, ms: number): Promise<string> {
+  const bytes = toBytes(line);
+  const behindEcho = (printed: string): string | undefined => {
+    const at = printed.indexOf(`${bytes}\r\n`);
+    return at < 0 ? undefined : printed.slice(at + bytes.length);
+  };
+  let last = "";
+  await device.exchange(
+    `${bytes}\r`,
+    (printed) => {
+      // A board with `echo(0)` shows no echo and no prompt.
+      last = behindEcho(printed) ?? "";
+      return prompt.test(last) || undefined;
+    },
+    Math.min(ms, promptMs),
+  );
+  return last;
+}
+
+/** A statement that takes longer than this is not waited for before the next line is typed. */
+const promptMs = 3_000;
+/** The prompt is there, and nothing more comes: a word of the agent's begins a moment after its line. */
+const quietMs = 200;
+
+async function endsInPrompt(device: Device, printed: string, ms: number): Promise<boolean> {
+  let text = printed;
+  const end = Date.now() + ms;
+  while (Date.now() < end) {
+    const more = await device.exchange("", (bytes) => bytes || undefined, quietMs);
+    if (more === undefined && prompt.test(text)) return true;
+    text += more ?? "";
+  }
+  return false;
+}
+
+async function* linesOf(input: Input): AsyncGenerator<string> {
+  let rest = "";
+  const decoder = new StringDecoder("utf8");
+  for await (const chunk of input as AsyncIterable<Buffer | string>) {
+    rest += typeof chunk === "string" ? chunk : decoder.write(chunk);
+    const lines = rest.split(/\r?\n/);
+    rest = lines.pop()!;
+    yield* lines;
+  }
+  if (rest !== "") yield rest;
+}
+
+/** Shows what the board prints from now on, as text; where it is no terminal, without what a terminal is told. */
+function showBoard(wire: Wire, stdout: Output): () => void {
+  if (stdout.isTTY !== true) {
+    const plain = createPlainOutput((text) => void stdout.write(text));
+    const stop = wire.onData((bytes) => plain.feed(bytes));
+    return () => {
+      stop();
+      plain.end();
+    };
+  }
+  // Characters arrive in pieces.
+  const decoder = new StringDecoder("utf8");
+  return wire.onData((bytes) => void stdout.write(decoder.write(Buffer.from(bytes, "latin1"))));
+}
+
+/** Ctrl-]: what telnet and others leave by. It means nothing to Espruino. */
+const leaveKey = 0x1d;
+/** Milliseconds between two looks for a board that went away. */
+const lookMs = 1_000;
+
+/** Joins the terminal and the board until Ctrl-] is typed. The terminal is as it was before, whatever happens. */
+async function runTerminal(choice: PortChoice, io: Surroundings): Promise<number> {
+  const { stdin, stdout, stderr, signal } = io;
+  let wire: Wire | undefined = await openWire(choice.port, { baudRate: choice.baudRate, signal });
+  const note = (text: string): void => void stderr.write(`\r\n[${text}]\r\n`);
+  let left = (_code: number): void => {};
+  const leaving = new Promise<number>((resolve) => (left = resolve));
+  let isLeaving = false;
+  const leave = (code: number): void => {
+    isLeaving = true;
+    left(code);
+  };
+
+  const onData = (data: Buffer): void => {
+    const at = data.indexOf(leaveKey);
+    const bytes = at < 0 ? data : data.subarray(0, at);
+    if (bytes.length > 0) void wire?.write(bytes.toString("latin1"));
+    if (at >= 0) leave(0);
+  };
+  const onEnd = (): void => leave(0);
+  const onAbort = (): void => leave(signal.reason as number);
+
+  function join(to: Wire): void {
+    wire = to;
+    showBoard(to, stdout);
+    to.onEnd((error) => {
+      wire = undefined;
+      note(`${error.message}. Waiting for it; Ctrl-] leaves`);
+      void comeBack();
+    });
+  }
+
+  /** Looks for the board until it is there again. */
+  async function comeBack(): Promise<void> {
+    while (!isLeaving) {
+      await new Promise((resolve) => setTimeout(resolve, lookMs));
+      const again = await openWire(choice.port, { baudRate: choice.baudRate, signal }).catch((error) => {
+        if (!(error instanceof WireError)) throw error;
+        return undefined;
+      });
+      if (again && isLeaving) return again.close();
+      if (!again) continue;
+      note("connected again");
+      return join(again);
+    }
+  }
+
+  try {
+    stdin.setRawMode?.(true);
+    stdin.on("data", onData);
+    stdin.on("end", onEnd);
+    stdin.resume();
+    signal.addEventListener("abort", onAbort);
+    if (signal.aborted) onAbort();
+    note(`${choice.port}: Ctrl-C goes to the board, Ctrl-] leaves. Enter shows the prompt`);
+    join(wire);
+    return await leaving;
+  } finally {
+    isLeaving = true;
+    signal.removeEventListener("abort", onAbort);
+    stdin.off("data", onData);
+    stdin.off("end", onEnd);
+    stdin.setRawMode?.(false);
+    stdin.pause();
+    await wire?.close();
+    stdout.write("\r\n");
+  }
+}

@@ -1,0 +1,147 @@
+/** What `doctor` finds wrong, and the fix that it names. */
+import { afterEach, describe, expect, it } from "vitest";
+import type { BoardOptions } from "../../host-sim/board";
+import { createStorage } from "../../host-sim/storage";
+import { serve } from "../drivers/serve";
+import { type PortBoard, simOnPort } from "./boards";
+import { agentCode, run } from "./program";
+
+let board: PortBoard | undefined;
+afterEach(async () => {
+  await board?.stop();
+  board = undefined;
+});
+
+interface Check {
+  name: string;
+  status: string;
+  text: string;
+  fix?: string;
+}
+
+async function examine(
+  files: Record<string, string>,
+  options: BoardOptions = {},
+): Promise<{ code: number; checks: Check[] }> {
+  const storage = createStorage();
+  for (const [name, text] of Object.entries(files))
+    storage.api.write(name, Buffer.from(text, "utf8").toString("latin1"));
+  board = await simOnPort({ ...options, storage }).start();
+  const { code, out, err } = await run(["doctor", "--port", board.port, "--json"]);
+  expect(err).toBe("");
+  const { ok, checks } = JSON.parse(out) as { ok: boolean; checks: Check[] };
+  expect(ok).toBe(code === 0);
+  expect(out).not.toContain("sk-hidden");
+  return { code, checks };
+}
+
+const agent = agentCode("new");
+const boot = 'require("agent")';
+
+describe("doctor", () => {
+  it.each<[string, Record<string, string>, BoardOptions, Partial<Check>]>([
+    ["no agent", {}, {}, { name: "agent", status: "wrong", text: "not on the board", fix: "Run espruino-agent flash" }],
+    [
+      "another build",
+      { agent: agentCode("old") },
+      {},
+      { name: "agent", status: "wrong", text: expect.stringContaining("another build") },
+    ],
+    ["the same build", { agent }, {}, { name: "agent", status: "ok" }],
+    [
+      "an upload that was cut",
+      { agent, "agent.new": "x" },
+      {},
+      {
+        name: "agent",
+        status: "wrong",
+        text: expect.stringContaining("an upload was cut"),
+        fix: expect.stringContaining("completes it"),
+      },
+    ],
+    ["an agent that is not started", { agent, ".bootcde": "1" }, {}, { name: "boot", status: "unknown" }],
+    [
+      "a .bootrst in the way",
+      { agent, ".bootcde": boot, ".bootrst": "1" },
+      {},
+      { name: "boot", status: "wrong", fix: 'require("Storage").erase(".bootrst")' },
+    ],
+    ["no settings", { agent }, {}, { name: "settings", status: "wrong", fix: expect.stringContaining("set_config") }],
+    [
+      "settings that are no JSON",
+      { "agent.json": "{" },
+      {},
+      { name: "settings", status: "wrong", fix: expect.stringContaining("--replace-config") },
+    ],
+    [
+      "a wrong setting",
+      { "agent.json": '{"baseUrl":"http://h/v1","retries":99,"apiKey":"sk-hidden"}' },
+      { wifi: { connected: false } },
+      { name: "settings", status: "wrong", text: expect.stringContaining("retries must be") },
+    ],
+    [
+      "https on the board",
+      { "agent.json": '{"baseUrl":"https://h/v1"}' },
+      { wifi: { connected: false } },
+      { name: "tls", status: "unknown", text: expect.stringContaining("checks no certificate") },
+    ],
+    [
+      "a board without Wi-Fi credentials",
+      { "agent.json": '{"baseUrl":"http://h/v1"}' },
+      { wifi: { connected: false } },
+      { name: "wifi", status: "wrong", fix: "Run espruino-agent flash --wifi SSID" },
+    ],
+    [
+      "a clock that is wrong by years",
+      {},
+      {},
+      { name: "clock", status: "unknown", text: expect.stringContaining("setTime(") },
+    ],
+    ["too few variables", {}, { variables: 2000 }, { name: "variables", status: "wrong" }],
+    [
+      "a host that is not found",
+      { "agent.json": '{"baseUrl":"http://no-such-host.invalid/v1"}' },
+      {},
+      { name: "model", status: "wrong", text: "the board does not find no-such-host.invalid" },
+    ],
+  ])("%s", async (_, files, options, check) => {
+    const { checks } = await examine(files, options);
+    expect(checks).toContainEqual(expect.objectContaining(check));
+  });
+
+  it.each<[number, unknown, RegExp, RegExp]>([
+    [401, { error: { message: "revoked token" } }, /answers 401: revoked token/, /missing, wrong or revoked/],
+    [404, { error: { message: "no model qwen3" } }, /answers 404: no model qwen3/, /does the server have this model/],
+    [429, { error: { message: "budget used up" } }, /answers 429: budget used up/, /budget/],
+    [502, { error: { message: "upstream answered 401" } }, /answers 502: upstream answered 401/, /log of the gateway/],
+    [418, "<html>tea</html>", /answers 418: "<html>tea<\/html>"/, /Is there a model server/],
+  ])("a server that answers %i", async (status, body, text, fix) => {
+    const json = JSON.stringify(body);
+    const seen: (string | null)[] = [];
+    const server = await serve(
+      async (request) => {
+        seen.push(request.headers.get("x-api-key"));
+        return new Response(json, { status, headers: { "content-length": String(json.length) } });
+      },
+      (problem) => expect.fail(problem),
+    );
+    try {
+      const settings = { baseUrl: `${server.url}/v1`, provider: "anthropic", model: "qwen3", apiKey: "sk-hidden" };
+      const { code, checks } = await examine({ agent, ".bootcde": boot, "agent.json": JSON.stringify(settings) });
+      const model = checks.find(({ name }) => name === "model")!;
+      expect(code).toBe(1);
+      expect(model.text).toMatch(text);
+      expect(model.fix).toMatch(fix);
+      expect(seen).toEqual(["sk-hidden"]);
+    } finally {
+      await server.close();
+    }
+  });
+
+  it("names the ports where none is chosen", async () => {
+    const { code, out } = await run(["doctor"]);
+    expect(out).toMatch(/^✓ node +v\d+/);
+    expect(out).toMatch(/^[✓✗] port /m);
+    expect([0, 1]).toContain(code);
+  });
+});
