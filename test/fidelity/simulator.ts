@@ -4,15 +4,13 @@ import { createManualClock } from "../../host-sim/clock";
 import type { TestServer } from "./test-server";
 import { fillPorts, type Probe, settle } from "./transcript";
 
-/** A desktop's stack has no end worth mentioning. */
-const STACK_BYTES = 1_000_000;
 const NOW_MS = Date.UTC(2026, 0, 1);
 const GIVE_UP_MS = 10_000;
 
 /** What the console shows from the prompt on that the first line is typed at. A board of its own for each probe. */
 export const runOnSimulator = async (probe: Probe, server: TestServer): Promise<string> => {
   const clock = createManualClock();
-  const board = createBoard({ clock, timeAtBootMs: NOW_MS, stackBytes: STACK_BYTES });
+  const board = createBoard({ clock, timeAtBootMs: NOW_MS });
   let output = "";
   try {
     board.boot();
