@@ -68,7 +68,7 @@ async function buildFirmware(): Promise<string> {
     bundle: true,
     format: "cjs",
     platform: "neutral",
-    external: ["Storage", "http"],
+    external: ["Storage", "http", "fs"],
     plugins: [toolsPlugin({ toolsDir: `${ROOT}tools` })],
   });
   return outfile;

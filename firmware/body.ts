@@ -1,5 +1,6 @@
 import { setting } from "./config";
 import { readHistory } from "./history";
+import { openMediaBody } from "./media-body";
 import { load } from "./registry";
 import { fillTemplate } from "./text";
 import type { Provider, Session } from "./types";
@@ -14,8 +15,10 @@ export interface Body {
   headers: Record<string, string>;
   /** Bytes of the body in all. */
   length: number;
-  /** The next piece; undefined after the last. */
+  /** The next piece; undefined after the last. Throws where a file that is to be sent has changed. */
   next(): string | undefined;
+  /** Lets go of the file that is being sent; there is none to let go of without it. */
+  close?(): void;
 }
 
 // The body of a request, in pieces: head, slices of the history, each tool from flash, tail. It exists while it is sent.
@@ -33,6 +36,8 @@ export function createBody(session: Session, provider: Provider, withTools: bool
   });
   // Each message in the history has a comma before it; where none stands before the first, it is not sent.
   let sent = frame.head.endsWith("[") ? 1 : 0;
+  let media = history.media ? openMediaBody(history, sent) : undefined;
+  if (media && media.hasId && history.provider === "anthropic") frame.headers["anthropic-beta"] = "files-api-2025-04-14";
   let node = withTools ? session.tools.first : undefined;
   // Files of tools may have been changed since.
   let sum = 0;
@@ -47,11 +52,17 @@ export function createBody(session: Session, provider: Provider, withTools: bool
   return {
     path: frame.path,
     headers: frame.headers,
-    length: frame.head.length + history.used - sent + frame.between.length + (withTools ? session.toolBytes! : 0) + frame.tail.length,
+    length: frame.head.length + (media ? media.length : history.used - sent) + frame.between.length + (withTools ? session.toolBytes! : 0) + frame.tail.length,
     next: function (): string | undefined {
       let piece = frame.head;
       frame.head = "";
       if (piece) return piece;
+      if (media) {
+        piece = media.next()!;
+        if (piece !== undefined) return piece;
+        media = undefined;
+        sent = history.used;
+      }
       const size = Math.min(PIECE_BYTES, history.used - sent);
       if (size > 0) {
         sent += size;
@@ -70,5 +81,6 @@ export function createBody(session: Session, provider: Provider, withTools: bool
       over = true;
       return frame.tail;
     },
+    close: media && media.close,
   };
 }

@@ -40,11 +40,14 @@ function useChannel(wanted: boolean): void {
 }
 
 // Asks, and shows what comes at the console. Resolves to the RunResult.
-function send(text: any): Promise<RunResult> {
+function send(asked: any): Promise<RunResult> {
   useChannel(true);
+  const files = asked && asked.files;
+  const text = files ? asked.text : asked;
   const logs = setting("messageLog") && !session.abort && typeof text === "string";
   const note = session.abort || typeof text !== "string" || !text.trim() ? "" : savedTools().lastRun(true);
-  return ask(session, note ? "[" + note + "]\n" + text : text).then(function (result) {
+  const prompt = note ? "[" + note + "]\n" + text : text;
+  return ask(session, files ? { text: prompt, files: files } : prompt).then(function (result) {
     const problem = logs ? messageLog().append("console", "", text.trim(), result.text) : "";
     if (problem) session.emit({ type: "error", message: problem });
     useChannel(false);

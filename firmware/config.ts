@@ -78,6 +78,22 @@ export function limitOf(name: string): number[] | undefined {
     // RETRY_BUDGET_MS, milliseconds: all waiting between the attempts of one request together.
     case "retryBudgetMs":
       return [30000, 0, 300000];
+    // INLINE_BYTES, bytes: the largest file that goes to the model within a request, as base64, a third longer. It goes again
+    // with each request of the run.
+    case "inlineBytes":
+      return [524288, 1024, 8388608];
+    // UPLOAD_BYTES, bytes: the largest file that is uploaded to the file server.
+    case "uploadBytes":
+      return [4194304, 1024, 67108864];
+    // UPLOAD_TIMEOUT_MS, milliseconds: one upload in all, at some 20 kB a second.
+    case "uploadTimeoutMs":
+      return [120000, 1000, 900000];
+    // MEDIA_BYTES, bytes: the largest file that save_media fetches.
+    case "mediaBytes":
+      return [1048576, 1024, 67108864];
+    // CAMERA_BAUD, bits a second: what the serial camera speaks.
+    case "cameraBaud":
+      return [38400, 9600, 921600];
     // MESSAGE_LOG, bytes: how much of the Storage the log of prompts and answers may fill; 0 for no log. Each time a half of
     // it is full, the older half is given up, and its place in the flash with it until the Storage is compacted.
     case "messageLog":
@@ -122,7 +138,21 @@ export function setting(name: string): any {
     // Where get_recent_user_messages and get_recent_group_messages ask, if not the board's own log.
     case "messageUrl":
     case "messageToken":
+    // Where files are uploaded, and with which token; and what stands before their ids in a link, where it is not the same
+    // address with /download in the place of /upload.
+    case "uploadUrl":
+    case "downloadUrl":
+    case "fileToken":
+    // The model that image_reader asks, if not the usual one.
+    case "imageModel":
+    // The serial port of the camera, such as Serial2, and its pins: rx,tx.
+    case "cameraPort":
+    case "cameraPins":
       break;
+    // Which files go along with a request: those of the run, always all that are in the history, or only those that the model
+    // has not answered yet (once). In the place of others stands a short text.
+    case "mediaKept":
+      return "run";
     // The collection with the images, and what is told of each one found: names of properties, comma separated.
     case "weaviateClass":
       return "Image";
@@ -136,6 +166,12 @@ export function setting(name: string): any {
       return "apiKey,searchKey,weaviateKey,messageToken,fileToken";
     // Whether the model's reasoning is shown to the person.
     case "showReasoning":
+    // Whether files are shown to the model at all.
+    case "multimodal":
+    // Whether they go within the request, even where there is a file server: for models that cannot reach it.
+    case "mediaInline":
+    // Whether audio and video go as audio_url and video_url, as vLLM and servers like it take them.
+    case "mediaUrlParts":
     // Whether the model may run JavaScript of its own on the board, with all that the board can do.
     case "allowJs":
     // Whether it goes back with the tool calls of the openai dialect: some servers refuse a call without it, others with it.
@@ -175,6 +211,7 @@ export function openSettings(): Settings {
   const names = (
     "baseUrl,apiKey,model,provider,systemPrompt,tokensField,mode,agentModels,allowJs,confirmTools,showReasoning,echoReasoning,reasoningBytes,maxTokens,maxToolArgLen,messageTrim,maxToolIterations," +
     "historyBytes,sseLineBytes,toolResultBytes,maxModelCalls,temperature,topP,requestTimeoutMs,idleTimeoutMs,toolTimeoutMs,watchdogMs,graphBytes,graphNodes,retries,retryBudgetMs," +
+    "multimodal,uploadUrl,downloadUrl,fileToken,mediaInline,mediaUrlParts,mediaKept,inlineBytes,uploadBytes,uploadTimeoutMs,mediaBytes,imageModel,cameraPort,cameraPins,cameraBaud," +
     "searchUrl,searchKey,searchProvider,weaviateUrl,weaviateKey,weaviateClass,weaviateFields,messageUrl,messageToken,messageLog"
   ).split(",");
 
@@ -187,7 +224,7 @@ export function openSettings(): Settings {
       if (typeof value === "number" && (limit[1] < 0 ? value >= 0 || value === limit[1] : value === Math.floor(value)) && value >= limit[1] && value <= limit[2]) return "";
       return name + " must be a" + (limit[1] < 0 ? "" : " whole") + " number from " + limit[1] + " to " + limit[2];
     }
-    if (name === "showReasoning" || name === "echoReasoning" || name === "allowJs")
+    if ("showReasoning,echoReasoning,allowJs,multimodal,mediaInline,mediaUrlParts".split(",").indexOf(name) >= 0)
       return typeof value === "boolean" ? "" : name + " must be true or false";
     if (typeof value !== "string") return name + " must be text";
     if (value.length > 1024) return name + " must be at most 1024 bytes long";
@@ -198,6 +235,7 @@ export function openSettings(): Settings {
     if (name === "searchProvider" && value && value !== "tavily" && value !== "duckduckgo")
       return "searchProvider must be tavily or duckduckgo";
     if (name === "provider" && value !== "openai" && value !== "anthropic") return "provider must be openai or anthropic";
+    if (name === "mediaKept" && value !== "run" && value !== "always" && value !== "once") return "mediaKept must be run, always or once";
     if (name === "mode" && value !== "flat" && value !== "deep") return "mode must be flat or deep";
     if (name === "tokensField" && value !== "max_tokens" && value !== "max_completion_tokens")
       return "tokensField must be max_tokens or max_completion_tokens";

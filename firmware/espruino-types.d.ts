@@ -408,6 +408,23 @@ declare namespace Espruino {
     reboot(): void;
     decodeUTF8(text: string, lookup: (string | number)[], replace: string | ((code: number) => string)): string;
     stopEventPropagation(): void;
+    /** `spi` must be set up. What is connected is looked for when the card is first used. */
+    connectSDCard(spi: unknown, csPin: Pin): void;
+    /** Closes all files of the card. */
+    unmountSD(): void;
+    /** Throws where there is no card, or no such file. `undefined` where memory is short. */
+    openFile(path: string, mode: "r" | "w" | "a" | "r+" | "w+"): File | undefined;
+  }
+
+  /** A file of the SD card, which stays open, and in memory, until it is closed. What fails at the card throws. */
+  interface File {
+    /** `undefined` at the end of the file. */
+    read(length: number): string | undefined;
+    /** Bytes written: less where the card is full. */
+    write(data: string): number;
+    seek(position: number): void;
+    skip(bytes: number): void;
+    close(): void;
   }
 
   interface PipeOptions {

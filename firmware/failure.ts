@@ -62,6 +62,9 @@ export function failureWords(): FailureWords {
     else if (status === 413) hint = "the request is too large: lower historyBytes";
     else if (status === 429) hint = "the server is asked too often or the quota is used up";
     else if (status >= 500) hint = "the server has a problem";
+    // OpenAI: "Error while downloading http://...", Anthropic: "Unable to download the file", vLLM names the connection.
+    else if (setting("multimodal") && setting("uploadUrl") && !setting("mediaInline") && /download|[uU][rR][lL]|connect to host/.test(said))
+      hint = "the model's server may not reach the file server: set_config({mediaInline:true}) sends files within the request; or check downloadUrl";
     else if (said.split("max_completion_tokens").length > 1) hint = 'set_config({tokensField:"max_completion_tokens"})';
     else if (said.split("reasoning_content").length > 1)
       hint = "set_config({echoReasoning:" + !setting("echoReasoning") + "}), then clear_history";

@@ -20,6 +20,8 @@ export interface FetchOptions {
   /** In place of `body`: how many bytes it has, and its next piece, undefined after the last. */
   length?: number;
   next?(): string | undefined;
+  /** Lets go of what `next` reads from. */
+  close?(): void;
   /** Milliseconds: the whole request. Less than the tool may take, so that the model hears why. Default 20,000. */
   timeoutMs?: number;
   /** The conversation that asks. Stopping its run stops the request. */
@@ -175,7 +177,7 @@ export function createPicker(
 
 // Sends a request. Hands on status and headers, then pieces of the answer until `onData` is true, which closes the
 // connection. However it ends, `done` is called once: with "" if that was as it should be, else with what went wrong.
-function send(
+export function send(
   o: FetchOptions,
   onHead: (status: number, headers: Record<string, string>) => void,
   onData: (piece: string) => boolean,
@@ -268,6 +270,7 @@ export function askService(o: ServiceRequest): Promise<ToolOutput> {
       function (failure) {
         let problem = "";
         let check = "";
+        let retry = status === 408 || status === 429 || status >= 500;
         if (status && (status < 200 || status > 299)) {
           if (status === 401 || status === 403) check = "check " + o.keySetting;
           else if (status === 404 || status === 405) check = "check " + o.urlSetting;
@@ -277,12 +280,16 @@ export function askService(o: ServiceRequest): Promise<ToolOutput> {
             check = "it sends us elsewhere: check " + o.urlSetting + ". What is on the internet wants https: put a gateway in between";
           problem = " answered " + status + (said && ": " + limitText(said, 200)) + (check && " (" + check + ")");
         } else if (state === 2) problem = " sent something that is no JSON: check " + o.urlSetting;
-        else if (!state && status && (!failure || failure.startsWith("no answer"))) problem = " was cut off in its answer: try again";
-        else if (!state)
+        else if (!state && status && (!failure || failure.startsWith("no answer"))) {
+          problem = " was cut off in its answer: try again";
+          retry = true;
+        } else if (!state) {
+          retry = failure.startsWith("no answer");
           problem =
             ": " + failure +
             (failure.split("answer").length < 2 ? "" : ". Tell the person to check " + o.urlSetting + " (" + setting(o.urlSetting).split("?")[0] + ") and that it runs");
-        resolve(problem ? { isError: true, content: o.what + problem } : o.end());
+        }
+        resolve(problem ? { isError: true, content: o.what + problem, retry: retry } : o.end());
       }
     );
   });

@@ -33,21 +33,26 @@ export function checkFile(path: string, writing: boolean): CheckedFile {
  * might not fit into memory; pieces may be slices of the old file, whose bytes stay in flash while they are copied.
  */
 export function writeFile(name: string, pieces: string[]): string {
-  const storage = require("Storage");
-  const free = storage.getFree();
   let size = 0;
   for (const piece of pieces) size += piece.length;
-  if (!size) return "A file cannot be empty on this board.";
-  if (size + 40 > free)
-    return (
-      "The Storage is full: " + free + " bytes free, " + (size + 40) + " needed. Nothing was changed. To make room " +
-      'at the console: require("Storage").erase("name"), then reset(), require("Storage").compact(), load().'
-    );
+  const problem = checkRoom(size);
+  if (problem) return problem;
   let at = 0;
   for (const piece of pieces) {
     if (!piece) continue;
-    if (!storage.write(name, piece, at, at ? 0 : size)) return name + " could not be written.";
+    if (!require("Storage").write(name, piece, at, at ? 0 : size)) return name + " could not be written.";
     at += piece.length;
   }
   return "";
+}
+
+// What stands against a new file of `size` bytes in the Storage; "" if nothing does.
+export function checkRoom(size: number): string {
+  const free = require("Storage").getFree();
+  if (!size) return "A file cannot be empty on this board.";
+  if (size + 40 <= free) return "";
+  return (
+    "The Storage is full: " + free + " bytes free, " + (size + 40) + " needed. Nothing was changed. To make room " +
+    'at the console: require("Storage").erase("name"), then reset(), require("Storage").compact(), load().'
+  );
 }

@@ -20,6 +20,8 @@ export const SHORT_RESULT = 4;
 export const ECHO_CALLS = 5;
 /** CALLS whose reasoning was taken out again. */
 export const SHORT_CALLS = 6;
+/** Added to USER, and to RESULT for what follows the results of a turn: files of theirs are in it, see media.ts. */
+export const HAS_MEDIA = 8;
 
 /** What reads and changes a history. It exists while a run does; the history itself is plain data. */
 export interface HistoryEditor {
@@ -57,9 +59,9 @@ export function editHistory(h: History, trim: number, provider: Provider): Histo
   // Drops `count` messages from index `first` on.
   function drop(first: number, count: number): void {
     let from = 0;
-    for (let i = 0; i < first; i++) from += h.sizes[i] >> 3;
+    for (let i = 0; i < first; i++) from += h.sizes[i] >> 4;
     let to = from;
-    for (const size of h.sizes.splice(first, count)) to += size >> 3;
+    for (const size of h.sizes.splice(first, count)) to += size >> 4;
     h.bytes.set(new Uint8Array(h.bytes.buffer, to, h.used - to), from);
     h.used -= to - from;
   }
@@ -69,15 +71,15 @@ export function editHistory(h: History, trim: number, provider: Provider): Histo
     const first = newestExchange();
     let from = 0;
     for (let i = 0; i < h.sizes.length; i++) {
-      const size = h.sizes[i] >> 3;
-      if (i > first && (h.sizes[i] & 7) === kind) {
+      const size = h.sizes[i] >> 4;
+      if (i > first && (h.sizes[i] & 15) === kind) {
         const json = "," + provider.compose(as, readHistory(h, from + 1, size - 1));
-        h.sizes[i] = size * 8 + as;
+        h.sizes[i] = size * 16 + as;
         if (json.length < size) {
           h.bytes.set(json, from);
           h.bytes.set(new Uint8Array(h.bytes.buffer, from + size, h.used - from - size), from + json.length);
           h.used -= size - json.length;
-          h.sizes[i] = json.length * 8 + as;
+          h.sizes[i] = json.length * 16 + as;
           return true;
         }
       }
@@ -88,17 +90,18 @@ export function editHistory(h: History, trim: number, provider: Provider): Histo
 
   // Drops the oldest turn of the newest exchange, so that a long run goes on with its newest results. False where the
   // run has no turn that is over: a result that is to come belongs to the last one.
-  function dropTurn(kind: number): boolean {
+  function dropTurn(isResult: boolean): boolean {
     const first = newestExchange() + 1;
     let next = first + 1;
     while (next < h.sizes.length && ((h.sizes[next] & 7) === RESULT || (h.sizes[next] & 7) === SHORT_RESULT)) next++;
-    if (first >= h.sizes.length || (kind === RESULT && next >= h.sizes.length)) return false;
+    if (first >= h.sizes.length || (isResult && next >= h.sizes.length)) return false;
     drop(first, next - first);
     return true;
   }
 
   return {
     append: function (json, kind) {
+      const isUser = (kind & 7) === USER;
       for (;;) {
         const size = json.length + 1;
         if (size > h.bytes.length) return false;
@@ -110,12 +113,12 @@ export function editHistory(h: History, trim: number, provider: Provider): Histo
           kind = SHORT_CALLS;
           continue;
         }
-        if ((!room || kind === USER || kind === ANSWER) && shorten(ECHO_CALLS, SHORT_CALLS)) continue;
+        if ((!room || isUser || kind === ANSWER) && shorten(ECHO_CALLS, SHORT_CALLS)) continue;
         if (room) break;
         let oldest = 1;
         while (oldest < h.sizes.length && (h.sizes[oldest] & 7) !== USER) oldest++;
-        if (kind === USER || oldest < h.sizes.length) drop(0, oldest);
-        else if (!(!fits && shorten(RESULT, SHORT_RESULT)) && !dropTurn(kind)) {
+        if (isUser || oldest < h.sizes.length) drop(0, oldest);
+        else if (!(!fits && shorten(RESULT, SHORT_RESULT)) && !dropTurn((kind & 7) === RESULT)) {
           // The count alone never ends a run: one turn of it is kept, whatever messageTrim says.
           if (fits) break;
           return false;
@@ -123,7 +126,8 @@ export function editHistory(h: History, trim: number, provider: Provider): Histo
       }
       h.bytes.set("," + json, h.used);
       h.used += json.length + 1;
-      h.sizes.push((json.length + 1) * 8 + kind);
+      h.sizes.push((json.length + 1) * 16 + kind);
+      if (kind & HAS_MEDIA) h.media = true;
       return true;
     },
     rollback: function (keepPrompt) {
@@ -133,7 +137,7 @@ export function editHistory(h: History, trim: number, provider: Provider): Histo
     takePrompt: function () {
       const last = h.sizes.length - 1;
       if (last < 0 || (h.sizes[last] & 7) !== USER) return "";
-      const size = h.sizes[last] >> 3;
+      const size = h.sizes[last] >> 4;
       const json = readHistory(h, h.used - size + 1, size - 1);
       drop(last, 1);
       return json;

@@ -1,8 +1,9 @@
 import { setting } from "./config";
-import { USER } from "./history";
+import { HAS_MEDIA, USER } from "./history";
+import { joinPrompts, prepareParts } from "./media";
 import { exchange } from "./request";
-import { fromJson } from "./text";
 import { afterReply, edit, remember, type Run } from "./turn";
+import { type Part } from "./parts";
 import type { AgentEvent, RunResult, Session } from "./types";
 
 /** Milliseconds between looks at whether a step was interrupted. */
@@ -17,7 +18,7 @@ const HEARTBEAT_MS = 500;
 //
 // Steps follow one another by timers, not by a chain of promises, which would hold 31 variables for every turn. Rooms
 // that a part of a turn needs (caller, history editor, what is done with a reply) are made for that part.
-export function run(session: Session, prompt: string): Promise<RunResult> {
+export function run(session: Session, prompt: string, parts?: Part[]): Promise<RunResult> {
   let iteration = 0;
   let stop: (() => void) | undefined;
   let settle: ((result: RunResult) => void) | undefined;
@@ -26,6 +27,7 @@ export function run(session: Session, prompt: string): Promise<RunResult> {
     past: {},
     idle: 0,
     wait: false,
+    media: "",
     end: function (stopReason, text, message, data) {
       const resolve = settle;
       if (!resolve) return;
@@ -88,12 +90,22 @@ export function run(session: Session, prompt: string): Promise<RunResult> {
   session.abort = function (reason) {
     own.end("aborted", "", reason);
   };
-  const before = edit(session).takePrompt();
-  if (before) {
-    const earlier = fromJson(before).content;
-    if (earlier.length + prompt.length < session.history!.bytes.length >> 1) prompt = earlier + "\n\n" + prompt;
+  // Remembers what is asked, with that of a failed run before it, and begins. Not kept: it would cost a dozen variables.
+  let begin: any = function (text: string, media: string): void {
+    begin = undefined;
+    const all = joinPrompts(edit(session).takePrompt(), text, media, session.history!.bytes.length >> 1);
+    if (remember(session, all.media ? HAS_MEDIA + USER : USER, all.text, undefined, false, all.media)) own.later(own.turn);
+    else own.end("transportError", "", "the prompt does not fit into the history: raise historyBytes");
+  };
+
+  if (!parts) begin(prompt, "");
+  else {
+    own.wait = true;
+    prepareParts(session, parts, "", function (text, media) {
+      own.later(function () {
+        begin(prompt + (text && "\n" + text), media);
+      });
+    });
   }
-  if (remember(session, USER, prompt)) own.later(own.turn);
-  else own.end("transportError", "", "the prompt does not fit into the history: raise historyBytes");
   return promise;
 }

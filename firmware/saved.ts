@@ -1,6 +1,6 @@
 import { setting } from "./config";
 import { writeFile } from "./files";
-import { readHistory } from "./history";
+import { HAS_MEDIA, readHistory } from "./history";
 import { open } from "./session";
 import { fromJson, toJson } from "./text";
 import type { Session } from "./types";
@@ -37,11 +37,15 @@ export function savedSession(session: Session): SavedSession {
       const at = file.indexOf("\n");
       const text = file.substr(at + 1);
       let sizes: any;
+      let media = false;
       let provider;
       try {
         const head = fromJson(file.substr(0, at));
         let used = 0;
-        for (const size of head.lengths) used += size >> 3;
+        for (const size of head.lengths) {
+          used += size >> 4;
+          media = media || !!(size & HAS_MEDIA);
+        }
         if (used === text.length && E.CRC32(text) === head.crc) sizes = head.lengths;
         provider = head.provider;
       } catch (e) {
@@ -62,6 +66,7 @@ export function savedSession(session: Session): SavedSession {
       h.bytes.set(text, 0);
       h.used = text.length;
       h.sizes = sizes;
+      h.media = media;
       return sizes.length + " messages loaded";
     },
   };

@@ -2,6 +2,7 @@ import { picksMain } from "./agents";
 import { layOver, setting } from "./config";
 import { USER } from "./history";
 import { run } from "./loop";
+import { MAX_PARTS, type Part } from "./parts";
 import { openProvider } from "./provider";
 import { editRegistry } from "./registry";
 import type { RunResult, Session } from "./types";
@@ -21,14 +22,19 @@ export function open(session: Session): void {
   session.history = { bytes: new Uint8Array(bytes), used: 0, sizes: [], provider: setting("provider") };
 }
 
-// Asks the model, with its tools, until there is an answer. Never rejects: what went wrong is in the result's
-// `message`. One run at a time: a second prompt is refused while one is under way, and changes nothing.
-export function ask(session: Session, text: any): Promise<RunResult> {
+// Asks the model, with its tools, until there is an answer. `asked` is a text, or `{text, files}` with the paths of files that
+// the model is to see. Never rejects: what went wrong is in the result's `message`. One run at a time: a second prompt is
+// refused while one is under way, and changes nothing.
+export function ask(session: Session, asked: any): Promise<RunResult> {
+  const files = asked && asked.files;
+  const text = files ? asked.text : asked;
   // Of a sub-agent that was interrupted.
   if (!session.abort) layOver(undefined);
   let problem = "";
   if (session.abort) problem = "busy with another prompt: wait for its answer, or stop it with Ctrl-C or abort";
   else if (typeof text !== "string" || !text.trim()) problem = 'the prompt is empty: ask("turn on the lamp")';
+  else if (files && !(files instanceof Array && files.length && files.length <= MAX_PARTS && !files.some(isNoPath)))
+    problem = 'files is a list of 1 to ' + MAX_PARTS + ' paths: ask({text:"What is this?",files:["photo.jpg"]})';
   else if (!setting("baseUrl"))
     problem = 'no model server is set: set_config({baseUrl:"http://192.168.1.10:11434/v1",model:"qwen3"})';
   else
@@ -40,12 +46,24 @@ export function ask(session: Session, text: any): Promise<RunResult> {
     } catch (e) {
       problem = (e as Error).message;
     }
-  if (!problem) return run(session, text.trim());
+  if (!problem)
+    return run(
+      session,
+      text.trim(),
+      files &&
+        files.map(function (file: string): Part {
+          return { type: "image", content: file };
+        })
+    );
   // Later, as every other event: the caller's line is over then.
   return Promise.resolve().then(function (): RunResult {
     session.emit({ type: "final", text: "", stopReason: "transportError", isError: true, message: problem });
     return { text: "", stopReason: "transportError", message: problem };
   });
+}
+
+function isNoPath(file: any): boolean {
+  return !file || typeof file !== "string";
 }
 
 // Stops the run under way, if any, and forgets the conversation; with `all`, frees the tools and the history, too:
@@ -56,7 +74,9 @@ export function clear(session: Session, all: boolean): void {
   if (history && !all && history.bytes.length === setting("historyBytes")) {
     history.used = 0;
     history.sizes = [];
+    delete history.media;
   } else delete session.history;
+  delete session.uploads;
   if (!all) return;
   session.tools = { count: 0 };
   delete session.toolBytes;

@@ -1,5 +1,6 @@
 import { layOver, setting } from "./config";
 import { run } from "./loop";
+import { type Part } from "./parts";
 import { editRegistry } from "./registry";
 import { toJson } from "./text";
 import type { Session, Subagent, ToolContext, ToolResult } from "./types";
@@ -14,7 +15,8 @@ const HISTORY_BYTES = 2048;
 // Has an agent of its own do what `args` say, and gives only its final answer: what a tool's `execute` returns. The agent's
 // tools, history and settings exist while it runs; its events carry the tool's name. It is refused where it would call
 // itself, where agents are too deep in each other, and where there is no memory for it.
-export function runAgent(agent: Subagent, args: any, context: ToolContext): Promise<ToolResult> | ToolResult {
+// It sees the files among `parts`, if there are any.
+export function runAgent(agent: Subagent, args: any, context: ToolContext, parts?: Part[]): Promise<ToolResult> | ToolResult {
   const parent = context.session;
   const name = context.node.name;
   let depth = 1;
@@ -63,7 +65,7 @@ export function runAgent(agent: Subagent, args: any, context: ToolContext): Prom
   parent.child = sub;
   const before = layOver(settings);
   sub.history!.provider = setting("provider");
-  return run(sub, task).then(function (result) {
+  return run(sub, task, parts).then(function (result) {
     layOver(before, settings);
     if (parent.child === sub) delete parent.child;
     // What was not used goes back to the prompt's own count.

@@ -1,6 +1,7 @@
 import { createCaller } from "./caller";
 import { setting } from "./config";
-import { ANSWER, CALLS, ECHO_CALLS, editHistory, RESULT } from "./history";
+import { ANSWER, CALLS, ECHO_CALLS, editHistory, HAS_MEDIA, RESULT } from "./history";
+import { prepareParts } from "./media";
 import { openProvider } from "./provider";
 import { find, load } from "./registry";
 import { cutUtf8, limitText, readWhole, toJson, wireText } from "./text";
@@ -21,8 +22,10 @@ export interface Run {
   end(stopReason: StopReason, text: string, message?: string, data?: any): void;
   /** Asks the model again. */
   turn(): void;
-  /** A tool is to give its result. */
+  /** A tool is to give its result, or a file to be uploaded. */
   wait: boolean;
+  /** Parts that follow the results of the turn, as JSON with references. */
+  media: string;
 }
 
 // What changes the history of a conversation.
@@ -106,6 +109,19 @@ export function afterReply(session: Session, own: Run, reply: ReplyCollector | u
   }
 
   function answer(call: ReplyCall, calls: ReplyCall[], result: ToolResult): void {
+    const parts = result.parts;
+    if (parts) {
+      delete result.parts;
+      own.wait = true;
+      return prepareParts(session, parts, call.name, function (text, media) {
+        own.media += (own.media && media && ",") + media;
+        result.content = text || result.content;
+        own.later(function () {
+          answer(call, calls, result);
+        });
+      });
+    }
+    if (own.media) call.last = false;
     const content = fit(result.content);
     const event: AgentEvent = { type: "toolEnd", name: call.name, callId: call.id, isError: result.isError, content: content };
     if (result.ends) {
@@ -123,6 +139,12 @@ export function afterReply(session: Session, own: Run, reply: ReplyCollector | u
   // Runs the first of `calls` and goes on with the others.
   function nextCall(calls: ReplyCall[]): void {
     const call = calls.shift();
+    if (!call && own.media) {
+      const media = own.media;
+      own.media = "";
+      if (!remember(session, RESULT + HAS_MEDIA, "", undefined, false, media))
+        return own.end("transportError", "", "the files of the tools do not fit into the history: raise historyBytes");
+    }
     if (!call && !last) return own.later(own.turn);
     if (!call) {
       remember(session, ANSWER, last!.content);

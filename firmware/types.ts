@@ -3,6 +3,8 @@
  * UTF-8 byte (0x00–0xFF). The host's terminal turns bytes into characters.
  */
 
+import type { Part, PartList } from "./parts";
+
 /** One parameter of a tool. `"double"` is an alias of `"number"` in a tool's own schema and is never sent to a model. */
 export interface ParameterSchema {
   type: "string" | "number" | "double" | "integer" | "boolean" | "array" | "object";
@@ -31,10 +33,17 @@ export interface ToolResult {
   ends?: StopReason;
   /** Goes into the `RunResult` of a run that it ends. */
   data?: any;
+  /** Files that the model is to see, and texts. */
+  parts?: Part[];
+  /** Of a failure: the same may succeed a little later. */
+  retry?: boolean;
 }
 
-/** What `execute` may give: text for success, a `ToolResult` to say it failed. A throw is an error result too. */
-export type ToolOutput = string | ToolResult;
+/**
+ * What `execute` may give: text or a list of parts for success, a `ToolResult` to say it failed. A throw is an error result
+ * too.
+ */
+export type ToolOutput = string | ToolResult | PartList;
 
 /** What a tool can see of the agent that runs it. */
 export interface ToolContext {
@@ -142,6 +151,8 @@ export type AgentEvent = (
   | { type: "retry"; attempt: number; waitMs: number; reason: string }
   | { type: "error"; message: string }
   | { type: "plan"; steps: PlanStep[] }
+  | { type: "upload"; path: string; sent: number; total: number }
+  | { type: "file"; path: string; size: number; url: string }
   | { type: "final"; text: string; stopReason: StopReason; isError?: boolean; message?: string; data?: any }
 ) & {
   /** The sub-agent whose event it is; the person's own agent has none. */
@@ -200,6 +211,8 @@ export interface Session {
   toolBytes?: number;
   /** Checksum of the files of tools and graphs for which they were counted. */
   toolSum?: number;
+  /** Files that were uploaded, see upload.ts. */
+  uploads?: string[];
   /** Number of the last tool call that was given an id here, so that no two of a conversation are the same. */
   lastCallId: number;
   /** Ends the run under way; undefined while there is none. */
@@ -244,8 +257,10 @@ export interface ToolNode {
 export interface History {
   bytes: Uint8Array;
   used: number;
-  /** length × 8 + kind of each message, oldest first. Small numbers cost one variable each. */
+  /** length × 16 + kind of each message, oldest first. Small numbers cost one variable each. */
   sizes: number[];
+  /** There are references to files in it, or were. */
+  media?: boolean;
   /** Whose dialect the messages are in. */
   provider: string;
 }
@@ -258,7 +273,8 @@ export interface Provider {
   /**
    * A message as wire JSON. By kind (history.ts): USER and ANSWER of `text`; CALLS, an assistant message of `text` and
    * `calls`; ECHO_CALLS, the same with `echo`; RESULT of `text` for `calls[0]`; SHORT_RESULT, the message `text` with its
-   * content cut to a marker; SHORT_CALLS, the message `text` without its echo.
+   * content cut to a marker; SHORT_CALLS, the message `text` without its echo; USER and RESULT with HAS_MEDIA, a message of
+   * the user's with `text` and the parts in `echo`, and one of parts that follows results.
    */
   compose(kind: number, text: string, calls?: ReplyCall[], isError?: boolean, echo?: string): string;
   /** What stands around the messages and tools of a request. */

@@ -26,7 +26,11 @@ export function toResult(output: any): ToolResult {
       result.ends = output.ends;
       result.data = output.data;
     }
+    if (output.parts instanceof Array) result.parts = output.parts;
     output = output.content;
+  } else if (output && output.parts instanceof Array) {
+    result.parts = output.parts;
+    output = "";
   }
   if (output === undefined || output === null || output === "") output = "done (no output)";
   else if (typeof output === "object") output = toJson(output);

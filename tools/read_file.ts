@@ -1,7 +1,10 @@
 import { setting } from "../firmware/config";
-import { checkFile } from "../firmware/files";
+import { openSource } from "../firmware/disk";
 import { cutUtf8 } from "../firmware/text";
 import type { Tool } from "../firmware/types";
+
+/** Bytes of the file that are in memory at a time. */
+const PIECE_BYTES = 512;
 
 const readFile: Tool = {
   name: "read_file",
@@ -11,7 +14,7 @@ const readFile: Tool = {
   parameters: {
     type: "object",
     properties: {
-      path: { type: "string", description: "File name, such as notes.txt" },
+      path: { type: "string", description: "File name, such as notes.txt, or sd:notes.txt on the SD card" },
       start_row: { type: "integer", minimum: 1, description: "First row, default 1" },
       rows: { type: "integer", minimum: 1, description: "Number of rows, default 20" },
     },
@@ -20,11 +23,8 @@ const readFile: Tool = {
   repeatable: true,
   tier: "look",
   execute(args) {
-    const file = checkFile(args.path, false);
-    if (file.problem) return { isError: true, content: file.problem };
-    const text = require("Storage").read(file.name);
-    if (text === undefined)
-      return { isError: true, content: "There is no text file " + file.name + ". Call tree to see the names." };
+    const source = openSource(args.path);
+    if (typeof source === "string") return { isError: true, content: source };
     const first = args.start_row || 1;
     // What the result may hold, less the line above the rows.
     const room = Math.max(setting("toolResultBytes") - 128, 32);
@@ -32,21 +32,34 @@ const readFile: Tool = {
     let last = 0;
     let begin = 0;
     let end = 0;
-    for (let at = 0; at < text.length; ) {
-      const next = text.indexOf("\n", at) + 1 || text.length + 1;
-      total++;
-      if (total === first) begin = at;
-      // The first row always counts, the next ones as long as they fit.
-      if (total === first || (last === total - 1 && total < first + (args.rows || 20) && next - begin <= room)) {
-        last = total;
-        end = next - 1;
+    let row = 0;
+    let at = 0;
+    while (at < source.size) {
+      const piece = source.read(at, PIECE_BYTES);
+      if (!piece) break;
+      for (let i = 0; i < piece.length; ) {
+        const found = piece.indexOf("\n", i);
+        i = found < 0 ? piece.length : found + 1;
+        if (found < 0 && at + i < source.size) continue;
+        // Also the last row ends before a line break, whether there is one or not.
+        const next = at + i + (found < 0 ? 1 : 0);
+        total++;
+        if (total === first) begin = row;
+        // The first row always counts, the next ones as long as they fit.
+        if (total === first || (last === total - 1 && total < first + (args.rows || 20) && next - begin <= room)) {
+          last = total;
+          end = next - 1;
+        }
+        row = next;
       }
-      at = next;
+      at += piece.length;
     }
-    if (total < first) return { isError: true, content: file.name + " has only " + total + " rows." };
-    const content = cutUtf8(text.substring(begin, end), room);
+    const content = cutUtf8(source.read(begin, Math.min(end - begin, room + 4)), room);
+    source.close();
+    if (at < source.size) return { isError: true, content: args.path + " can be read no more: it was changed, or the SD card taken out." };
+    if (total < first) return { isError: true, content: source.name + " has only " + total + " rows." };
     const size = end - begin;
-    let head = file.name + ", rows " + first + "-" + last + " of " + total;
+    let head = source.name + ", rows " + first + "-" + last + " of " + total;
     if (content.length < size) head += ", row " + last + " cut at " + content.length + " of " + size + " bytes";
     if (last < total) head += ", read on with start_row " + (last + 1);
     return head + ":\n" + content;

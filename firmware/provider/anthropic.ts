@@ -1,4 +1,4 @@
-import { CALLS, ECHO_CALLS, RESULT, SHORT_CALLS, SHORT_RESULT, USER } from "../history";
+import { CALLS, ECHO_CALLS, HAS_MEDIA, RESULT, SHORT_CALLS, SHORT_RESULT, USER } from "../history";
 import { fromJson, readWhole, toJson, wireText } from "../text";
 import type { Provider, ReplyCollector } from "../types";
 
@@ -59,6 +59,9 @@ export function createAnthropic(): Provider {
           text.substr(0, text.indexOf(',"content":"')) + ',"content":"(shortened to save memory)"}' +
           (text.endsWith("]}") ? "]}" : "")
         );
+      if (kind === HAS_MEDIA + USER) return '{"role":"user","content":[{"type":"text","text":' + wireText(text) + "}," + echo + "]}";
+      // They close the message of the results, whose last one has left it open.
+      if (kind & HAS_MEDIA) return echo + "]}";
       // An id has letters, digits, _ and - only, or the request is refused.
       const odd = /[^a-zA-Z0-9_\-]/g;
       if (kind === RESULT) {

@@ -1,4 +1,4 @@
-import { CALLS, ECHO_CALLS, RESULT, SHORT_CALLS, SHORT_RESULT, USER } from "../history";
+import { CALLS, ECHO_CALLS, HAS_MEDIA, RESULT, SHORT_CALLS, SHORT_RESULT, USER } from "../history";
 import { cutUtf8, fromJson, toJson, wireText } from "../text";
 import type { Provider } from "../types";
 
@@ -14,6 +14,9 @@ export function createOpenai(echoes: boolean): Provider {
       // The first content is the message's own: quotes within a text are escaped.
       if (kind === SHORT_CALLS) return '{"role":"assistant","reasoning_content":""' + text.substr(text.indexOf(',"content":'));
       if (kind === SHORT_RESULT) return text.substr(0, text.indexOf(',"content":')) + ',"content":"(shortened to save memory)"}';
+      // A message of a tool can hold text only.
+      if (kind & HAS_MEDIA)
+        return '{"role":"user","content":[' + (kind === HAS_MEDIA + USER ? '{"type":"text","text":' + wireText(text) + "}," : "") + echo + "]}";
       if (kind === RESULT)
         return '{"role":"tool","tool_call_id":' + wireText(calls![0].id) + ',"content":' + wireText((isError ? "Error: " : "") + text) + "}";
       let json = '{"role":"' + (kind === USER ? "user" : "assistant") + '"';

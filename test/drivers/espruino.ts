@@ -117,7 +117,10 @@ function literal(bytes: string): string {
 async function writeFile(board: Interpreter, name: string, content: string | Uint8Array): Promise<void> {
   const bytes = typeof content === "string" ? toBytes(content) : Buffer.from(content).toString("latin1");
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
-    const data = literal(bytes.slice(at, at + PIECE_BYTES));
+    // The console takes time for each character, and a byte that is none would need four.
+    const piece = bytes.slice(at, at + PIECE_BYTES);
+    const isText = literal(piece).length < 1.3 * piece.length;
+    const data = isText ? literal(piece) : `atob("${Buffer.from(piece, "latin1").toString("base64")}")`;
     const line = `require("Storage").write(${literal(name)},${data},${at},${bytes.length})`;
     const ok = await board.query(line, { giveUpMs: LOAD_LINE_MS });
     if (ok !== true) throw new Error(`Storage.write of ${name} at ${at} gave ${JSON.stringify(ok)}`);

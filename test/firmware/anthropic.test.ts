@@ -531,7 +531,7 @@ describe("messages", () => {
               }
               for (const [k, { result, isError }] of turn.calls.entries()) {
                 const last = i === turns.length - 1 && k === fails;
-                const given = result.slice(0, size >> 3);
+                const given = result.slice(0, size >> 4);
                 const id = calls[k]!.id.replace(/[^a-zA-Z0-9_-]/g, "_");
                 wanted[id] = { type: "tool_result", tool_use_id: id, content: cleanText(given) };
                 if (isError) wanted[id].is_error = true;

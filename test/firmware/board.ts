@@ -45,7 +45,7 @@ const script = (
     write: false,
     format: "cjs",
     platform: "neutral",
-    external: ["Storage", "http"],
+    external: ["Storage", "http", "fs"],
     plugins: [toolsPlugin({ toolsDir: `${root}tools` })],
   })
 ).outputFiles[0]!.text;

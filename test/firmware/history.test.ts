@@ -26,7 +26,7 @@ const provider = createOpenai(true);
 function messagesOf(history: History): any[] {
   const text = readHistory(history, 0, history.used);
   expect(history.used).toBeLessThanOrEqual(history.bytes.length);
-  expect(history.sizes.reduce((sum, size) => sum + (size >> 3), 0)).toBe(history.used);
+  expect(history.sizes.reduce((sum, size) => sum + (size >> 4), 0)).toBe(history.used);
   expect(isUtf8(text)).toBe(true);
   const messages = JSON.parse(`[${Buffer.from(text.slice(1), "latin1").toString("utf8")}]`);
   expect(messages).toHaveLength(history.sizes.length);

@@ -23,7 +23,7 @@ describe("a saved conversation", () => {
   const damaged = {
     "no line end": "hello",
     "sizes that do not fit": '{"provider":"openai","lengths":[80],"crc":1}\nabc',
-    "a wrong checksum": '{"provider":"openai","lengths":[24],"crc":1}\nabc',
+    "a wrong checksum": '{"provider":"openai","lengths":[48],"crc":1}\nabc',
     "sizes that are no list": '{"provider":"openai","lengths":5,"crc":1}\nabc',
   };
   for (const [what, file] of Object.entries(damaged)) {
@@ -36,7 +36,7 @@ describe("a saved conversation", () => {
     });
   }
 
-  const other = { files: { session: '{"provider":"anthropic","lengths":[24],"crc":891568578}\nabc' }, turns: [text("hello")] };
+  const other = { files: { session: '{"provider":"anthropic","lengths":[48],"crc":891568578}\nabc' }, turns: [text("hello")] };
   scenario("of another provider is left alone", other, async ({ board }) => {
     expect(await board.runLine("session_load()")).toContain("provider anthropic");
     expect(await board.file("session")).toBe(other.files.session);

@@ -24,7 +24,7 @@ const script = (
     write: false,
     format: "cjs",
     platform: "neutral",
-    external: ["Storage", "Wifi", "http"],
+    external: ["Storage", "Wifi", "http", "fs"],
     plugins: [toolsPlugin({ toolsDir: folder })],
   })
 ).outputFiles[0]!.text;

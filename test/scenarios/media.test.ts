@@ -1,0 +1,256 @@
+import { createHash } from "node:crypto";
+import { describe, expect } from "vitest";
+import type { AgentEvent } from "../../firmware/types";
+import { serve } from "../drivers/serve";
+import type { TestBoard } from "../drivers/types";
+import { raw, text, toolCall, type Turn } from "../fixtures/scripted-model";
+import { scenario, type ScenarioContext, type ScenarioOptions } from "./scenario";
+
+/** A picture as far as anyone looks who does not look at it: a JPEG's beginning and end, noise in between. */
+function jpeg(size: number): Buffer {
+  const bytes = Buffer.alloc(size);
+  let state = size;
+  for (let i = 0; i < size; i++) {
+    state = (Math.imul(state, 1103515245) + 12345) >>> 0;
+    bytes[i] = state >>> 16;
+  }
+  bytes.set([0xff, 0xd8, 0xff, 0xe0, 0, 16, 0x4a, 0x46, 0x49, 0x46, 0], 0);
+  bytes.set([0xff, 0xd9], size - 2);
+  return bytes;
+}
+
+const hash = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
+const seen = { multimodal: true };
+
+/** What a data URL or bare base64 holds. */
+const decoded = (data: string): Buffer => Buffer.from(data.slice(data.indexOf(",") + 1), "base64");
+
+/** `ask({text, files})`, and the events of that run. */
+async function show(board: TestBoard, prompt: string, files: string[]): Promise<AgentEvent[]> {
+  const before = board.events().length;
+  board.type(`ask(${JSON.stringify({ text: prompt, files })})\n`);
+  await board.waitUntil(() => board.events().slice(before).some((event) => event.type === "final" && !event.agent), { giveUpMs: 60_000 });
+  return board.events().slice(before);
+}
+
+describe("files of a prompt", () => {
+  const cat = jpeg(3001);
+  scenario(
+    "go within the request, as they are, for the length of their run",
+    { settings: seen, files: { "cat.jpg": cat }, turns: [toolCall("add", { a: 1, b: 2 }), text("A cat."), text("It was a cat.")] },
+    async ({ board, model }) => {
+      const events = await show(board, "What is this?", ["cat.jpg"]);
+      expect(events.at(-1)).toMatchObject({ type: "final", text: "A cat.", stopReason: "done" });
+      for (const request of model.requests.slice(0, 2)) {
+        const [prompt, label, image] = request.json.messages[1]!.content;
+        expect([prompt, label]).toEqual([{ type: "text", text: "What is this?" }, { type: "text", text: "cat.jpg" }]);
+        expect(image.image_url.url).toMatch(/^data:image\/jpeg;base64,/);
+        expect(hash(decoded(image.image_url.url))).toBe(hash(cat));
+      }
+      await board.ask("What was it?");
+      expect(model.requests[2]!.json.messages[1]!.content[2]).toEqual({ type: "text", text: "[cat.jpg was shown earlier]" });
+    },
+  );
+
+  scenario(
+    "that cannot be shown are named to the model and the person, and the rest goes on",
+    { settings: { ...seen, inlineBytes: 2048 }, files: { "cat.jpg": cat, "a.bin": "\0\0\0\0" }, turns: [text("I see nothing.")] },
+    async ({ board, model }) => {
+      const events = await show(board, "What is this?", ["cat.jpg", "dog.jpg", "a.bin"]);
+      const warnings = events.filter((event) => event.type === "error").map((event) => event.message);
+      expect(warnings).toEqual([
+        "cat.jpg was not shown to the model: it has 3001 bytes, and 2048 may go within a request (inlineBytes). A file server takes more (uploadUrl)",
+        expect.stringMatching(/^dog\.jpg was not shown to the model: There is no file dog\.jpg/),
+        expect.stringMatching(/^a\.bin was not shown to the model: its type is unknown/),
+      ]);
+      expect(model.requests[0]!.json.messages[1]!.content).toMatch(/^What is this\?\n\[cat\.jpg cannot be shown: [^\n]*\]\n\[dog\.jpg .*\]\n\[a\.bin .*\]$/);
+    },
+  );
+
+  scenario(
+    "are refused in words where they are no list of paths",
+    { settings: seen },
+    async ({ board }) => {
+      for (const files of [[], ["a", 1], Array(9).fill("a"), "cat.jpg"]) {
+        board.type(`ask(${JSON.stringify({ text: "What is this?", files })})\n`);
+        const event = await board.expectEvent((one) => one.type === "final");
+        expect(event).toMatchObject({ isError: true, message: 'files is a list of 1 to 8 paths: ask({text:"What is this?",files:["photo.jpg"]})' });
+      }
+    },
+  );
+});
+
+interface Upload {
+  name: string;
+  type: string;
+  bytes: Buffer;
+  authorization: string | null;
+}
+
+/** A file server of the test's own; `answer` is asked after each upload that came whole. */
+function withFileServer(
+  name: string,
+  answer: (upload: Upload, number: number) => Response,
+  settings: Record<string, unknown> | ((url: string) => Record<string, unknown>),
+  options: ScenarioOptions,
+  body: (context: ScenarioContext & { uploads: Upload[]; url: string }) => Promise<void>,
+): void {
+  scenario(name, options, async (context) => {
+    const problems: string[] = [];
+    const uploads: Upload[] = [];
+    const server = await serve(
+      async (request) => {
+        const form = await request.formData();
+        const file = form.get("file") as File;
+        const bytes = Buffer.from(await file.arrayBuffer());
+        uploads.push({ name: file.name, type: file.type, bytes, authorization: request.headers.get("authorization") });
+        return answer(uploads.at(-1)!, uploads.length);
+      },
+      (problem) => problems.push(problem),
+    );
+    try {
+      const given = typeof settings === "function" ? settings(server.url) : settings;
+      await context.board.runLine(`set_config(${JSON.stringify({ uploadUrl: `${server.url}/upload`, ...given })})`);
+      await body({ ...context, uploads, url: server.url });
+      expect(problems).toEqual([]);
+      if (options.settings?.fileToken) expect(context.board.output()).not.toContain(options.settings.fileToken);
+    } finally {
+      await server.close();
+    }
+  });
+}
+
+const stored = (id: string) => () => Response.json({ code: 0, message: "ok", data: { file_id: id, file_size: 1 } });
+const parts = (request: { json: { messages: { content?: any }[] } }, at: number): any => request.json.messages.at(at)!.content;
+
+describe("files that are uploaded", () => {
+  const cat = jpeg(5000);
+  const upload = { settings: { ...seen, fileToken: "file-token-0123456789" }, files: { "cat.jpg": cat } };
+
+  withFileServer("go up whole, once while they are unchanged, and reach the model as a link", stored("f-1"), {},
+    { ...upload, turns: [text("A cat."), text("The same cat.")] },
+    async ({ board, model, uploads, url }) => {
+      const events = await show(board, "What is this?", ["cat.jpg"]);
+      await show(board, "And this?", ["cat.jpg"]);
+      expect(uploads).toHaveLength(1);
+      expect(uploads[0]).toMatchObject({ name: "cat.jpg", type: "image/jpeg", authorization: "Bearer file-token-0123456789" });
+      expect(hash(uploads[0]!.bytes)).toBe(hash(cat));
+      const image = { type: "image_url", image_url: { url: `${url}/download/f-1` } };
+      expect(parts(model.requests[0]!, -1)[2]).toEqual(image);
+      expect(parts(model.requests[1]!, -1)[2]).toEqual(image);
+      expect(parts(model.requests[1]!, 1)[2]).toEqual({ type: "text", text: "[cat.jpg was shown earlier]" });
+      const sent = events.filter((event) => event.type === "upload").map((event) => event.sent);
+      expect(sent.length).toBeLessThanOrEqual(9);
+      expect(sent.at(-1)).toBe(5000);
+      expect(sent).toEqual([...sent].sort((a, b) => a - b));
+    });
+
+  withFileServer("go up again once they have changed", stored("f-1"), {},
+    { ...upload, turns: [text("A cat."), text("Another.")] },
+    async ({ board, uploads }) => {
+      await show(board, "What is this?", ["cat.jpg"]);
+      await board.runLine('require("Storage").write("cat.jpg",require("Storage").read("cat.jpg").substr(0,4999)+"x")');
+      await show(board, "And this?", ["cat.jpg"]);
+      expect(uploads.map((one) => one.bytes.length)).toEqual([5000, 5000]);
+      expect(hash(uploads[1]!.bytes)).not.toBe(hash(cat));
+    });
+
+  const failures: [string, (number: number) => Response, Record<string, unknown>, RegExp, number][] = [
+    ["413", () => new Response("", { status: 413 }), {}, /^The file server answered 413$/, 1],
+    ["401", () => Response.json({ code: 1, message: "unknown token" }, { status: 401 }), {}, /answered 401: unknown token \(check fileToken\)/, 1],
+    ["200 with a page", () => new Response("<html>login</html>", { headers: { "content-type": "text/html" } }), {}, /something that is no JSON: check uploadUrl/, 1],
+    ["200 with a code", () => Response.json({ code: 17, message: "no room left" }), {}, /refused the file: no room left/, 1],
+    ["an id of 5,000 characters", () => Response.json({ code: 0, data: { file_id: "x".repeat(5000) } }), {}, /no URL or id that can be used/, 1],
+    ["an id that would end the message", () => Response.json({ id: 'a"}]}' }), {}, /no URL or id that can be used/, 1],
+    ["nothing that helps", () => Response.json({ code: 0, data: {} }), {}, /neither file_id, url nor id: check uploadUrl/, 1],
+    ["503 for ever", () => new Response("", { status: 503 }), { retries: 1 }, /answered 503 \(it has a problem of its own, try later\)/, 2],
+    ["a reply of 20 kB", () => Response.json({ code: 3, message: "m".repeat(20_000) }), {}, /refused the file: m+\n/, 1],
+  ];
+  for (const [what, answer, settings, problem, count] of failures)
+    withFileServer(`are left out of the message where the server gives ${what}, and the run goes on`, (_, number) => answer(number), settings,
+      { ...upload, turns: [text("I see nothing.")] },
+      async ({ board, model, uploads }) => {
+        const events = await show(board, "What is this?", ["cat.jpg"]);
+        expect(events.at(-1)).toMatchObject({ text: "I see nothing.", stopReason: "done" });
+        const said = events.filter((event) => event.type === "error").map((event) => event.message);
+        expect(said).toHaveLength(1);
+        expect(said[0]!.replace("cat.jpg was not shown to the model: ", "")).toMatch(problem);
+        expect(said[0]!.length).toBeLessThan(400);
+        expect(parts(model.requests[0]!, 1)).toMatch(/^What is this\?\n\[cat\.jpg cannot be shown: /);
+        expect(uploads).toHaveLength(count);
+      });
+
+  withFileServer("go up again after a failure that passes", (_, number) => (number < 3 ? new Response("", { status: 503 }) : stored("f-2")()), {},
+    { ...upload, turns: [text("A cat.")] },
+    async ({ board, model, uploads, url }) => {
+      const events = await show(board, "What is this?", ["cat.jpg"]);
+      expect(events.filter((event) => event.type === "retry").map((event) => event.attempt)).toEqual([1, 2]);
+      expect(uploads.map((one) => hash(one.bytes))).toEqual(Array(3).fill(hash(cat)));
+      expect(parts(model.requests[0]!, 1)[2].image_url.url).toBe(`${url}/download/f-2`);
+    });
+
+  withFileServer("reach the model by the id where that is all there is", () => Response.json({ id: "file-abc", object: "file" }),
+    (url) => ({ uploadUrl: `${url}/v1/files` }),
+    { ...upload, files: { "cat.jpg": cat, "a.pdf": Buffer.from("%PDF-1.4 ...") }, turns: [text("A cat.")] },
+    async ({ board, model, uploads }) => {
+      await show(board, "What is this?", ["cat.jpg", "a.pdf"]);
+      expect(uploads.map((one) => one.type)).toEqual(["image/jpeg", "application/pdf"]);
+      expect(parts(model.requests[0]!, 1)[2]).toEqual({ type: "file", file: { file_id: "file-abc" } });
+    });
+
+  withFileServer("are shown to the person by send_file", stored("f-3"), (url) => ({ downloadUrl: `${url}/d/` }),
+    { ...upload, turns: [toolCall("send_file", { path: "cat.jpg" }), text("There it is.")] },
+    async ({ board, url }) => {
+      const events = await board.ask("show me the cat");
+      expect(events).toContainEqual({ type: "file", path: "cat.jpg", size: 5000, url: `${url}/d/f-3` });
+      await board.expectOutput(`${url}/d/f-3`);
+    });
+});
+
+/** One turn of Anthropic's dialect: calls of tools, or an answer. */
+function claude(...blocks: (string | { name: string; input: object })[]): Turn {
+  const events = blocks.flatMap((block, index) => {
+    const isText = typeof block === "string";
+    const content_block = isText ? { type: "text", text: "" } : { type: "tool_use", id: `toolu_${index}`, name: block.name, input: {} };
+    const delta = isText ? { type: "text_delta", text: block } : { type: "input_json_delta", partial_json: JSON.stringify(block.input) };
+    return [{ type: "content_block_start", index, content_block }, { type: "content_block_delta", index, delta }, { type: "content_block_stop", index }];
+  });
+  const stop_reason = typeof blocks[0] === "string" ? "end_turn" : "tool_use";
+  const all = [...events, { type: "message_delta", delta: { stop_reason } }, { type: "message_stop" }];
+  return raw(all.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`));
+}
+
+describe("files of tools", () => {
+  const cat = jpeg(3001);
+  const addCamera =
+    'add_tool({name:"look",description:"Look.",execute:function(){return {parts:[{type:"text",content:"a picture"},{type:"image",content:"cat.jpg"}]}}})';
+
+  for (const provider of ["openai", "anthropic"]) {
+    scenario(
+      `follow the results of their turn (${provider})`,
+      {
+        settings: { ...seen, provider },
+        files: { "cat.jpg": cat },
+        turns: provider === "openai" ? [[toolCall("look", {}), toolCall("add", { a: 1, b: 2 })], text("A cat, and 3."), text("Yes.")] : [claude({ name: "look", input: {} }, { name: "add", input: { a: 1, b: 2 } }), claude("A cat, and 3."), claude("Yes.")],
+      },
+      async ({ board, model }) => {
+        await board.runLine("init_tools");
+        await board.runLine(addCamera);
+        const events = await board.ask("look, and add 1 and 2");
+        expect(events.at(-1)).toMatchObject({ text: "A cat, and 3.", stopReason: "done" });
+        const last = model.requests[1]!.json.messages.at(-1)!.content;
+        if (provider === "openai") {
+          expect(model.requests[1]!.json.messages.slice(-3).map((message) => message.role)).toEqual(["tool", "tool", "user"]);
+          expect(last[0]).toEqual({ type: "text", text: "cat.jpg (look)" });
+          expect(hash(decoded(last[1].image_url.url))).toBe(hash(cat));
+        } else {
+          expect(last.map((block: any) => block.type)).toEqual(["tool_result", "tool_result", "text", "image"]);
+          expect(hash(decoded(last[3].source.data))).toBe(hash(cat));
+        }
+        await board.ask("really?");
+        const text = model.requests[2]!.json.messages.at(provider === "openai" ? -3 : -3)!.content.at(-1);
+        expect(text).toEqual({ type: "text", text: "[cat.jpg was shown earlier]" });
+      },
+    );
+  }
+});
