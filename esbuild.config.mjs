@@ -42,7 +42,7 @@ const INTERNAL_PROPERTIES =
  */
 const ROOMS = (
   "caller wrap agents turn provider/openai body request reply sift sse transport loop channel/serial provider/index provider/anthropic " +
-  "session repair failure files disk parts media media-body upload numbers pins saved-tools saved observers subagent fetch message-log guard graph-check camera"
+  "session repair failure files card disk sink parts media media-type media-body upload numbers pins saved-tools saved observers subagent fetch message-log guard graph-check camera"
 ).split(" ");
 
 /** @typedef {import("./esbuild.check.mjs").Problem} Problem */

@@ -10,8 +10,6 @@ export default defineConfig({
   plugins: [toolsVitePlugin({ toolsDir: path.join(root, "tools") })],
   test: {
     include: ["test/**/*.test.ts"],
-    // Being recorded anew: `npm run test:fidelity` asks the interpreter itself.
-    exclude: ["test/fidelity/**", "node_modules/**"],
     environment: "node",
     watch: false,
     // A build and a simulated board in one test take seconds on a slow machine.

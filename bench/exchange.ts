@@ -17,8 +17,11 @@ export const conversation: Turn[] = [
   text("The LED is on ", "and the sum is 42."),
 ];
 
+/** What is asked: a text, also with files that the model is to see. */
+export type Prompt = string | { text: string; files: string[] };
+
 /** Types a prompt and waits until its run is over; returns the stop reason. Nothing listens to the events meanwhile. */
-export async function ask(board: TestBoard, prompt: string, giveUpMs = 60_000): Promise<string> {
+export async function ask(board: TestBoard, prompt: Prompt, giveUpMs = 60_000): Promise<string> {
   board.type(`ask(${JSON.stringify(prompt)}).then(function(r){print("[end "+r.stopReason+"]")})\n`);
   const printed = await board.expectOutput(/\[end \w+\]|OUT OF MEMORY|Execution Interrupted/, { giveUpMs });
   return /\[end (\w+)\]$/.exec(printed)?.[1] ?? "interrupted";

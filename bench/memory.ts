@@ -1,7 +1,9 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import type { Driver, TestBoard } from "../test/drivers/types";
 import { scriptedModel, text, toolCall, type Turn } from "../test/fixtures/scripted-model";
 import { budgets } from "./budgets";
-import { ask, conversation, PROMPT, streams } from "./exchange";
+import { ask, conversation, type Prompt, PROMPT, streams } from "./exchange";
 import { findPeak, type PeakRun } from "./peak";
 import { type Figure, type Section, tell } from "./report";
 import { deepestStack, hasValgrind } from "./valgrind";
@@ -12,7 +14,7 @@ const LONG = "openai.openai-text";
 /** Prompts until the history is full and everything that is used has been used once. */
 const WARM_UP = 10;
 
-async function askWell(board: TestBoard, prompt: string): Promise<void> {
+async function askWell(board: TestBoard, prompt: Prompt): Promise<void> {
   const reason = await ask(board, prompt);
   if (reason !== "done") throw new Error(`a run ended with ${reason}:\n${board.output().slice(-800)}`);
 }
@@ -154,10 +156,55 @@ const subAgent: PeakRun = {
   run: (board) => askWell(board, PROMPT),
 };
 
+/** A picture that is larger than all memory of the board. */
+const PICTURE_BYTES = 300_000;
+
+function pictureRun(prepare: (board: TestBoard) => Promise<void>): PeakRun {
+  const answer = text("A lamp.");
+  return {
+    settings: { multimodal: true },
+    card: { "lamp.jpg": Buffer.alloc(PICTURE_BYTES, 0xff) },
+    turns: () => Array.from({ length: 4 }, () => answer),
+    async prepare(board) {
+      await prepare(board);
+      await board.runLine("init_tools");
+      for (let i = 0; i < 4; i++) await askWell(board, PROMPT);
+    },
+    turnsOfRun: () => [answer],
+    async run(board) {
+      // Or the second time it would be known at the file server.
+      await board.runLine("clear_history");
+      await askWell(board, { text: "What is this?", files: ["sd:lamp.jpg"] });
+    },
+  };
+}
+
+/** A turn to compare others with. */
+const textRun: PeakRun = {
+  ...pictureRun(async () => undefined),
+  async run(board) {
+    await board.runLine("clear_history");
+    await askWell(board, "What is this?");
+  },
+};
+
+/** Takes every upload, and forgets it. */
+async function useFileServer(board: TestBoard): Promise<void> {
+  const server = createServer((request, response) => {
+    request.resume().on("end", () => response.end('{"code":0,"data":{"file_id":"f-1"}}'));
+  }).unref();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await board.runLine(`set_config({uploadUrl:"http://127.0.0.1:${port}/upload"})`);
+}
+
 /** What peaks are measured of. Another room's comes here as another case. */
 export function peakCases(): PeakCase[] {
   const cases: PeakCase[] = [
     { name: "two-tool turn", run: twoTools, goal: budgets.peak.goal },
+    { name: "turn with text alone", run: textRun },
+    { name: "turn with a picture of 300 kB in its request", run: pictureRun(async () => undefined) },
+    { name: "turn with an upload of 300 kB", run: pictureRun(useFileServer) },
     { name: "sub-agent with a tool", run: subAgent },
   ];
   const long = streams().find((stream) => stream.name === LONG);

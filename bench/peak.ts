@@ -13,6 +13,7 @@ const TRY_MS = 8_000;
 export interface PeakRun {
   settings?: StartOptions["settings"];
   files?: StartOptions["files"];
+  card?: StartOptions["card"];
   /** What the model does after power-up, in order: for `prepare`, then for each try of `run`. */
   turns: () => Turn[];
   /** What happens before it is measured: tools registered, a history filled. */
@@ -45,7 +46,7 @@ async function free(board: TestBoard): Promise<number> {
 async function prepare(driver: Driver, peak: PeakRun): Promise<Prepared> {
   const queue = peak.turns();
   const model = scriptedModel(() => queue.shift()!);
-  const board = await driver.start({ model, observe: false, settings: peak.settings, files: peak.files });
+  const board = await driver.start({ model, observe: false, settings: peak.settings, files: peak.files, card: peak.card });
   await peak.prepare(board);
   await board.runLine(TAKE_MEASURE);
   return { board, queue };

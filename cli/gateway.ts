@@ -3,8 +3,8 @@ import { readFile } from "node:fs/promises";
 import { networkInterfaces } from "node:os";
 import path from "node:path";
 import { BUDGETS, type Budgets } from "../gateway/budget";
-import { LIMITS, MOST_SILENCE_MS, type Limits } from "../gateway/limits";
-import type { Gateway } from "../gateway/server";
+import { FILE_LIMITS, LIMITS, MOST_SILENCE_MS, type FileLimits, type Limits } from "../gateway/limits";
+import type { FileOptions, Gateway } from "../gateway/server";
 import { defaultStateFolder, makeFolder, writeWhole } from "../gateway/state";
 import { createTokenStore, TokenError, type TokenEntry } from "../gateway/tokens";
 import { keyProblem, KEY_VARIABLE, readUpstreamUrl, isLoopback, type Auth } from "../gateway/upstream";
@@ -13,6 +13,11 @@ import type { Output } from "./console";
 import { UsageError } from "./settings";
 
 const DEFAULT_LISTEN = "0.0.0.0:8089";
+
+const HOUR_MS = 3_600_000;
+
+/** Characters of --files-url: the answer to an upload must stay under the 512 bytes that a small device reads. */
+const URL_LENGTH = 200;
 
 const BUDGET_OPTIONS: [flag: string, name: keyof Budgets][] = [
   ["requests-per-hour", "requestsPerHour"],
@@ -29,6 +34,8 @@ export const gatewayCommand: Command = {
     `${KEY_VARIABLE}=sk-... espruino-agent gateway --upstream https://api.openai.com/v1 --models gpt-5-mini`,
     `${KEY_VARIABLE}=sk-ant-... espruino-agent gateway --upstream https://api.anthropic.com/v1`,
     "espruino-agent gateway --upstream http://127.0.0.1:11434/v1 --listen 192.168.1.10:8089",
+    "espruino-agent gateway --upstream http://127.0.0.1:11434/v1 --files ./files --files-expire 24",
+    "espruino-agent gateway --upstream http://127.0.0.1:11434/v1 --files ./files --files-url https://files.example.org",
     "espruino-agent gateway token add kitchen --tokens-per-day 200000",
     "espruino-agent gateway token revoke kitchen",
   ],
@@ -49,6 +56,11 @@ export const gatewayCommand: Command = {
     ["--max-body <bytes>", `Longest request (default ${LIMITS.bodyBytes})`],
     ["--silence <seconds>", `Longest silence of the upstream (default ${LIMITS.silenceMs / 1000})`],
     ["--timeout <seconds>", `Longest reply (default ${LIMITS.totalMs / 1000})`],
+    ["--files <dir>", "Take files from boards and keep them in this folder (default: none are taken)"],
+    ["--files-url <url>", "What links to files begin with, if a model cannot reach the address that boards use"],
+    ["--files-expire <hours>", `How long a file stays (default ${FILE_LIMITS.expireMs / HOUR_MS})`],
+    ["--files-total <bytes>", `Bytes of all files together (default ${FILE_LIMITS.totalBytes})`],
+    ["--max-file-bytes <bytes>", `Largest file (default ${FILE_LIMITS.fileBytes})`],
     ["--json", "token add, token list: JSON. The gateway: its log as JSON on a terminal, too"],
   ],
   notes: `
@@ -59,8 +71,13 @@ Environment:
 The log is one line of JSON a request on stdout, without keys, tokens and what was said. /healthz and /metrics
 (Prometheus) are open to whoever can reach the port. A board that sends "X-Agent-Slim: 1" gets a slim stream.
 
-Exit codes: 0 stopped by Ctrl-C or a signal, or done; 1 the port or the state folder cannot be used, or there is no such
-token; 2 bad usage.`,
+Files (--files): POST /upload takes a form with one part called file, GET /files lists a board's own, DELETE /files/ID
+deletes one; each wants the board's token. GET /download/ID wants none, as a model has none: whoever has the link can
+read the file until it expires. /v1/files is the same as OpenAI's Files API. A device that can set no header gives its
+token in the address, /upload?token=... Pictures, sound, video, PDF and text are taken.
+
+Exit codes: 0 stopped by Ctrl-C or a signal, or done; 1 the port or a folder cannot be used, or there is no such token;
+2 bad usage.`,
   async run(positional, options, io) {
     const [word, ...rest] = positional;
     if (word === undefined) return serve(options, io);
@@ -110,6 +127,39 @@ function readLimits(options: Options): Partial<Limits> {
     ...(silence !== undefined && { silenceMs: silence * 1000 }),
     ...(timeout !== undefined && { totalMs: timeout * 1000 }),
   };
+}
+
+/** What --files and its like say; undefined where no files are taken. */
+function readFiles(options: Options): FileOptions | undefined {
+  const bytes = readNumber(options, "max-file-bytes", 1, 1e12);
+  const hours = readNumber(options, "files-expire", 1, 10 * 366 * 24);
+  const total = readNumber(options, "files-total", 1, 1e15);
+  const publicUrl = options.filesUrl === undefined ? undefined : readFilesUrl(String(options.filesUrl));
+  if (options.files === undefined) {
+    const given = { "max-file-bytes": bytes, "files-expire": hours, "files-total": total, "files-url": publicUrl };
+    const name = Object.entries(given).find(([, value]) => value !== undefined)?.[0];
+    if (name !== undefined) throw new UsageError(`--${name} says nothing without --files and a folder for them`);
+    return undefined;
+  }
+  if (options.files === "") throw new UsageError("--files needs a folder");
+  const limits: Partial<FileLimits> = {
+    ...(bytes !== undefined && { fileBytes: bytes }),
+    ...(hours !== undefined && { expireMs: hours * HOUR_MS }),
+    ...(total !== undefined && { totalBytes: total }),
+  };
+  const { fileBytes, totalBytes } = { ...FILE_LIMITS, ...limits };
+  if (fileBytes > totalBytes)
+    throw new UsageError(`--max-file-bytes (${fileBytes}) must not be above --files-total (${totalBytes})`);
+  return { folder: path.resolve(String(options.files)), publicUrl, limits };
+}
+
+function readFilesUrl(text: string): string {
+  const url = URL.canParse(text) && /^https?:\/\//i.test(text) ? new URL(text) : undefined;
+  if (url === undefined || url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
+    throw new UsageError("--files-url must be a URL such as https://files.example.org, without user, ? and #");
+  const base = `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+  if (base.length > URL_LENGTH) throw new UsageError(`--files-url is longer than ${URL_LENGTH} characters`);
+  return base;
 }
 
 interface Address {
@@ -186,6 +236,8 @@ interface Running {
   baseUrl: string;
   model?: string;
   provider?: "anthropic";
+  /** Where files go, if they are taken. */
+  uploadUrl?: string;
 }
 
 const runningFile = (stateFolder: string): string => path.join(stateFolder, "gateway.json");
@@ -206,6 +258,7 @@ async function serve(options: Options, io: Surroundings): Promise<number> {
   const address = readListen(String(options.listen ?? DEFAULT_LISTEN));
   const models = readModels(options);
   const stateFolder = stateFolderOf(options, io);
+  const files = readFiles(options);
   const isPlain = options.json === true || stdout.isTTY !== true;
   const settings = { auth: readAuth(options), budgets: readBudgets(options), limits: readLimits(options) };
 
@@ -218,20 +271,25 @@ async function serve(options: Options, io: Surroundings): Promise<number> {
     const log = (line: string): void => void stdout.write(isPlain ? line : tellLine(line));
     // The web server is loaded by nobody who does not start one.
     const { createGateway } = await import("../gateway/server");
-    gateway = await createGateway({ upstream, key, models, stateFolder, ...settings, log, withProcessMetrics: true });
+    const places = { upstream, key, models, stateFolder, files };
+    gateway = await createGateway({ ...places, ...settings, log, withProcessMetrics: true });
     port = await gateway.listen(address.host, address.port);
   } catch (error) {
     await gateway?.close();
     const problem =
-      error instanceof TokenError ? error.message : (listenProblem(error, address) ?? stateProblem(error, stateFolder));
+      error instanceof TokenError
+        ? error.message
+        : (filesProblem(error) ?? listenProblem(error, address) ?? stateProblem(error, stateFolder));
     stderr.write(`${problem}\n`);
     return 1;
   }
   const [host, ...others] = lanAddresses(address.host);
+  const origin = `http://${host}:${port}`;
   const running: Running = {
-    baseUrl: `http://${host}:${port}/v1`,
+    baseUrl: `${origin}/v1`,
     ...(models[0] !== undefined && { model: models[0] }),
     ...(new URL(upstream).hostname.endsWith("anthropic.com") && { provider: "anthropic" as const }),
+    ...(files !== undefined && { uploadUrl: `${origin}/upload` }),
   };
   await writeWhole(runningFile(stateFolder), `${JSON.stringify(running)}\n`).catch((error: Error) => {
     stderr.write(`${runningFile(stateFolder)} cannot be written: ${error.message}\n`);
@@ -239,6 +297,11 @@ async function serve(options: Options, io: Surroundings): Promise<number> {
 
   stderr.write(`boards: ${running.baseUrl}${others.length > 0 ? ` (also ${others.join(", ")})` : ""}\n`);
   stderr.write(`upstream: ${upstream}, models: ${models.length > 0 ? models.join(", ") : "all"}\n`);
+  if (files !== undefined) {
+    const { fileBytes, expireMs, totalBytes } = { ...FILE_LIMITS, ...files.limits };
+    const bounds = `each up to ${fileBytes} bytes for ${expireMs / HOUR_MS} h, ${totalBytes} bytes in all`;
+    stderr.write(`files: ${files.folder}, ${bounds}, links ${files.publicUrl ?? origin}/download/...\n`);
+  }
   const active = tokens.filter((token) => token.revokedAt === undefined).map((token) => token.name);
   stderr.write(
     active.length > 0
@@ -256,6 +319,11 @@ async function serve(options: Options, io: Surroundings): Promise<number> {
   return isPipeBroken ? 141 : 0;
 }
 
+/** Why files cannot be kept; undefined for another problem. */
+function filesProblem(error: unknown): string | undefined {
+  return (error as Error).name === "FolderError" ? `--files: ${(error as Error).message}` : undefined;
+}
+
 /** Why a port cannot be had; undefined for what is no such problem. */
 function listenProblem(error: unknown, { host, port }: Address): string | undefined {
   const { code, syscall } = error as NodeJS.ErrnoException;
@@ -271,12 +339,15 @@ function listenProblem(error: unknown, { host, port }: Address): string | undefi
 
 /** A line of the log for a person. */
 function tellLine(line: string): string {
-  const { time, level, msg, board, from, model, status, outcome, problem, tokens, isEstimated, ms } = JSON.parse(line);
+  const { time, level, msg, board, from, model, status, outcome, problem, tokens, isEstimated, ms, ...rest } =
+    JSON.parse(line);
   const clock = new Date(time).toTimeString().slice(0, 8);
   if (status === undefined) return `${clock} ${level >= 40 ? "warning: " : ""}${msg}\n`;
   const used = tokens > 0 ? `, ${isEstimated ? "about " : ""}${tokens} tokens` : "";
-  const what = `${status || "-"} ${outcome}${used}, ${(ms / 1000).toFixed(1)} s`;
-  const who = [clock, board ?? `(${from})`, model, what].filter(Boolean).join(" ");
+  const size = rest.bytes > 0 ? `, ${rest.bytes} bytes` : "";
+  const what = `${status || "-"} ${outcome}${used}${size}, ${(ms / 1000).toFixed(1)} s`;
+  const asked = rest.dialect === undefined ? `${rest.method} ${rest.route}` : undefined;
+  const who = [clock, board ?? `(${from})`, model, asked, rest.name, what].filter(Boolean).join(" ");
   // Words of others, such as a model's name, must not reach the terminal as more than words.
   return `${`${who}${problem ? `: ${problem}` : ""}`.replace(/[\x00-\x1f\x7f-\x9f]/g, "?")}\n`;
 }
@@ -301,10 +372,10 @@ async function manageTokens(words: string[], options: Options, io: Surroundings)
   const { host, port } = listen ?? readListen(DEFAULT_LISTEN);
   const baseUrl = running?.baseUrl ?? `http://${lanAddresses(host)[0]}:${port}/v1`;
   const model = models[0] ?? running?.model;
-  const provider = running?.provider;
+  const { provider, uploadUrl } = running ?? {};
   const token = await store.add(name!, budgets);
   if (options.json === true) {
-    io.stdout.write(`${JSON.stringify({ name, token, baseUrl, model, provider })}\n`);
+    io.stdout.write(`${JSON.stringify({ name, token, baseUrl, model, provider, uploadUrl })}\n`);
     return 0;
   }
   const fields = [
@@ -312,6 +383,9 @@ async function manageTokens(words: string[], options: Options, io: Surroundings)
     `apiKey:${JSON.stringify(token)}`,
     `model:${JSON.stringify(model ?? "...")}`,
     ...(provider === undefined ? [] : [`provider:${JSON.stringify(provider)}`]),
+    ...(uploadUrl === undefined
+      ? []
+      : ["multimodal:true", `uploadUrl:${JSON.stringify(uploadUrl)}`, `fileToken:${JSON.stringify(token)}`]),
   ];
   io.stdout.write(
     `The token of ${name}, shown this once:\n\n  ${token}\n\nType at the board:\n\n` +

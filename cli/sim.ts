@@ -1,9 +1,12 @@
 /** `espruino-agent sim`, which is `npm start`: the agent's bundle on a simulated board, and a console to it. */
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeFileSync } from "node:fs";
-import { createBoard, type Board } from "../host-sim/board";
+import { createBoard, type Board, type BoardOptions } from "../host-sim/board";
+import { createCamera } from "../host-sim/camera";
+import { realClock } from "../host-sim/clock";
 import { servePty, serveTcp } from "../host-sim/peer";
 import { createModelServer, type ModelServer } from "../host-sim/model/server";
 import { modelName } from "../host-sim/model/sentence";
+import { createSdCard } from "../host-sim/sd";
 import { createStorage, type Storage } from "../host-sim/storage";
 import { makeBundle } from "./bundle";
 import type { Command, Surroundings } from "./command";
@@ -20,6 +23,7 @@ export const simCommand: Command = {
     'espruino-agent sim --ask "what is 21 times 2"',
     "AGENT_BASE_URL=http://localhost:11434/v1 AGENT_MODEL=qwen3 espruino-agent sim",
     'echo "turn on D2" | espruino-agent sim --events events.jsonl --state state.json',
+    'espruino-agent sim --sd card --camera pictures --ask "take a photo"',
     "espruino-agent sim --listen 3333    # for flash, console, doctor and others: --port tcp://127.0.0.1:3333",
   ],
   options: [
@@ -27,6 +31,8 @@ export const simCommand: Command = {
     ["--events <file>", "Write the agent's events as JSON lines"],
     ["--state <file>", "Write the board's final state as JSON"],
     ["--storage <dir>", "Keep the board's flash in a folder between starts"],
+    ["--sd <dir>", "Put an SD card into the board: a folder, whose files are sd:NAME on the board"],
+    ["--camera <dir>", "Wire a serial camera to the board, which takes the .jpg files of a folder, one after the other"],
     ["--listen <address>", "Offer the board's serial console on TCP: a port of 127.0.0.1, or HOST:PORT"],
     ["--pty", "Offer it as a pseudo-terminal, which other programs take for a serial port"],
   ],
@@ -37,6 +43,8 @@ Environment:
   AGENT_MODEL     name of the model
   AGENT_PROVIDER  dialect of the server: openai (default) or anthropic
   AGENT_CONFIG    JSON file of settings, laid over the board's own
+
+With --camera, cameraPort is Serial2 and multimodal is true for this start, where they are not set.
 
 Lines piped to it are typed at the console. With --listen or --pty the console is at Espruino's own prompt, not in the
 agent's chat, and the program goes on until Ctrl-D or a signal: whoever reaches the port can run code on the board.
@@ -60,6 +68,8 @@ interface SimOptions {
   events?: string;
   state?: string;
   storage?: string;
+  sd?: string;
+  camera?: string;
   listen?: string;
   pty?: boolean;
 }
@@ -99,6 +109,29 @@ async function offer(
     throw new UsageError((error as Error).message);
   }
   return close;
+}
+
+/** What `--sd` and `--camera` plug into the board, and the settings that go with it where they are not set. */
+function openDevices(options: SimOptions, known: Settings): { hardware: BoardOptions; settings: Settings } {
+  const clock = realClock();
+  const settings: Settings = options.camera === undefined ? {} : { cameraPort: "Serial2", cameraBaud: 115_200, multimodal: true };
+  for (const name of Object.keys(settings)) if (Object.hasOwn(known, name)) delete settings[name];
+  const { cameraPort, cameraBaud } = { ...known, ...settings };
+  const plugIn = <T>(option: string, make: () => T): T => {
+    try {
+      return make();
+    } catch (error) {
+      throw new UsageError(`--${option}: ${(error as Error).message}`);
+    }
+  };
+  const { sd, camera } = options;
+  const hardware: BoardOptions = { clock };
+  if (sd !== undefined) hardware.sd = plugIn("sd", () => createSdCard(sd));
+  if (camera !== undefined) {
+    const make = () => createCamera({ clock, pictures: camera, baud: Number(cameraBaud) });
+    hardware.serial = { [String(cameraPort)]: plugIn("camera", make) };
+  }
+  return { hardware, settings };
 }
 
 /** A file that `--events` or `--state` names. */
@@ -170,7 +203,8 @@ async function start(options: SimOptions, surroundings: Surroundings): Promise<n
       model = await createModelServer();
       Object.assign(standIn, { baseUrl: model.url, model: modelName, provider: "openai" });
     }
-    const settings = { ...environment, ...standIn };
+    const devices = openDevices(options, { ...saved, ...environment });
+    const settings = { ...environment, ...standIn, ...devices.settings };
     const sources = hidingSources(saved, env, environment, standIn);
     const line = `${tellModel({ ...saved, ...settings }, model !== undefined)}${tellHiding(sources)}\n`;
     (options.ask !== undefined ? stderr : stdout).write(line);
@@ -179,7 +213,7 @@ async function start(options: SimOptions, surroundings: Surroundings): Promise<n
     }
 
     install(storage, code);
-    board = createBoard({ storage: layOver(storage, settings) });
+    board = createBoard({ ...devices.hardware, storage: layOver(storage, settings) });
     const watch = watchAgent(board);
     const broken = new AbortController();
     const problems: string[] = [];

@@ -16,6 +16,7 @@ const START_MS = 3000;
 const REREADS = 3;
 /** The camera reads its memory in units of so many bytes. */
 const UNIT = 8;
+const LOST = "Bytes got lost between camera and board: check the wires, or set a lower cameraBaud.";
 
 // A number as 4 bytes, the highest first.
 function bytes4(n: number): string {
@@ -48,16 +49,17 @@ export function openVc0706(port: Espruino.Serial, baud: number): Camera {
   function onData(piece: string): void {
     if (!head) return;
     came += piece;
-    // The board's indexOf also finds the part of it that the text ends with: that is the right place, too.
+    // The reply begins at its head; of what comes before it, the last bytes may be the beginning of the head. (The board's
+    // indexOf also finds the part of it that the text ends with: that is the right place, too.)
     const at = came.indexOf(head);
-    came = at < 0 ? "" : at ? came.substr(at) : came;
+    if (at) came = came.substr(at < 0 ? Math.max(0, came.length - 2) : at);
     if (came.length < 5) return;
     const status = came.charCodeAt(3);
     const size = came.charCodeAt(4);
     if (status) return end("The camera refused (status " + status + ").", "");
     if (came.length < 5 + (between ? between + 5 : size)) return;
     if (!between) return end("", came.substr(5, size));
-    end(came.substr(5 + between, 3) === head ? "" : "lost", came.substr(5, between));
+    end(came.substr(5 + between, 3) === head ? "" : LOST, came.substr(5, between));
   }
 
   // Sends a command, and hands on what its reply holds.
@@ -69,7 +71,7 @@ export function openVc0706(port: Espruino.Serial, baud: number): Camera {
     answer = done;
     timer = setTimeout(function () {
       timer = undefined;
-      end(came ? "The camera broke off in its answer." : "The camera does not answer.", "");
+      end(came.length > 2 ? LOST : "The camera does not answer.", "");
     }, ANSWER_MS + (length * 20000) / baud);
     port.write("\x56\x00" + String.fromCharCode(code, data.length) + data);
   }
@@ -111,7 +113,7 @@ export function openVc0706(port: Espruino.Serial, baud: number): Camera {
       function read(): void {
         command(0x32, "\x00\x0a" + bytes4(from) + bytes4(whole) + "\x00\x0a", whole, function (problem, data) {
           if (problem && tries++ < REREADS) return read();
-          done(problem === "lost" ? "Bytes got lost between camera and board: set a lower cameraBaud, or shorten the wires." : problem, data.substr(0, length));
+          done(problem, data.length > length ? data.substr(0, length) : data);
         });
       }
       read();

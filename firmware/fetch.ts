@@ -225,6 +225,7 @@ export function send(
         body = undefined;
         return piece;
       },
+    close: o.close,
     totalMs: limit,
     idleMs: limit,
     onHead: onHead,

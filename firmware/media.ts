@@ -1,5 +1,6 @@
 import { setting } from "./config";
 import { openSource } from "./disk";
+import { mediaType } from "./media-type";
 import { type Part } from "./parts";
 import { fromJson, limitText, toJson, wireText } from "./text";
 import type { Session } from "./types";
@@ -10,24 +11,6 @@ import { upload } from "./upload";
  * JSON: type, size, where it is ("" on the board, `u` and a URL, `i` and an id of the file server), and path, with |
  * between. A request has the file itself, or its URL, in the reference's place: media-body.ts.
  */
-
-// What a file is: by its name, else by its first bytes; "" where neither tells.
-export function mediaType(name: string, start: string): string {
-  const known =
-    "jpg image/jpeg jpeg image/jpeg png image/png gif image/gif webp image/webp bmp image/bmp wav audio/wav mp3 audio/mpeg " +
-    "ogg audio/ogg m4a audio/mp4 flac audio/flac mp4 video/mp4 webm video/webm mov video/quicktime pdf application/pdf";
-  const words = known.split(" ");
-  const at = words.indexOf(name.substr(name.lastIndexOf(".") + 1).toLowerCase());
-  if (at >= 0) return words[(at & ~1) + 1];
-  if (start.startsWith("\xff\xd8\xff")) return "image/jpeg";
-  if (start.startsWith("\x89PNG")) return "image/png";
-  if (start.startsWith("GIF8")) return "image/gif";
-  if (start.startsWith("%PDF")) return "application/pdf";
-  if (start.startsWith("RIFF")) return start.substr(8, 4) === "WEBP" ? "image/webp" : start.substr(8, 4) === "WAVE" ? "audio/wav" : "";
-  if (start.startsWith("ID3")) return "audio/mpeg";
-  if (start.substr(4, 4) === "ftyp") return "video/mp4";
-  return "";
-}
 
 // Makes parts ready for a message: uploads files where they are to be uploaded, one after the other, and hands `done` the
 // text, and the rest as JSON parts with references, comma separated, "" for none. A file that cannot be shown to the model is

@@ -175,6 +175,7 @@ export function exchange(
       headers: content.headers,
       length: content.length,
       next: content.next,
+      close: content.close,
       totalMs: setting("requestTimeoutMs"),
       idleMs: setting("idleTimeoutMs"),
       onHead: function (code, received) {

@@ -11,6 +11,8 @@ export interface Post {
   length: number;
   /** Gives the next piece of the body, undefined after the last. */
   next?(): string | undefined;
+  /** Lets go of what `next` reads from, once it is not called any more. */
+  close?(): void;
   /** Milliseconds: the whole request, and the longest silence. */
   totalMs: number;
   idleMs: number;
@@ -41,6 +43,7 @@ export function post(o: Post): () => void {
   function end(failure?: any): void {
     if (over) return;
     over = true;
+    if (o.close) o.close();
     if (timer) clearInterval(timer);
     if (waiting) clearTimeout(waiting);
     // The board's http has no abort: this flag makes it close the socket, but not before what it has received is used
@@ -62,7 +65,9 @@ export function post(o: Post): () => void {
     try {
       const piece = o.next!();
       if (piece !== undefined) return request.write(piece);
+      if (o.close) o.close();
       delete o.next;
+      delete o.close;
       send = undefined;
       request.removeAllListeners("drain");
       request.end();
@@ -92,7 +97,6 @@ export function post(o: Post): () => void {
       o.onHead(parseInt(response.statusCode), response.headers);
       delete response.headers;
       response.on("data", function (piece: string) {
-        // The board calls this from within itself once more for every chunk in what it read: the stack is short here.
         // The board calls this from within itself once more for every chunk in what it read: the stack is short here.
         if (!waiting) waiting = setTimeout(ready, 1);
         pending += piece;

@@ -31,3 +31,25 @@ export const LIMITS: Limits = {
 
 /** The longest silence that Node's fetch itself allows, in milliseconds. */
 export const MOST_SILENCE_MS = 300_000;
+
+/** Limits of the file server. */
+export interface FileLimits {
+  /** Bytes of a file. Providers take pictures of 5 to 20 MB; a board's camera makes 300 kB of one. */
+  fileBytes: number;
+  /** Milliseconds that a file stays. A conversation on a board may go on for days, with links to what was sent before. */
+  expireMs: number;
+  /** Bytes of all files together. */
+  totalBytes: number;
+  /** Files at a time, however small: what is known of them is in memory. */
+  totalFiles: number;
+  /** Milliseconds for an upload to arrive whole: 10 MB over a weak Wi-Fi take minutes. */
+  uploadMs: number;
+}
+
+export const FILE_LIMITS: FileLimits = {
+  fileBytes: 10 * 1024 * 1024,
+  expireMs: 7 * 24 * 3_600_000,
+  totalBytes: 1024 * 1024 * 1024,
+  totalFiles: 10_000,
+  uploadMs: 900_000,
+};

@@ -11,12 +11,20 @@ export interface Metrics {
   receivedBytes: Counter;
   sentBytes: Counter<"stream">;
   streams: Gauge;
+  uploads: Counter<"outcome">;
+  fileReceivedBytes: Counter;
+  fileSentBytes: Counter;
+  files: Gauge;
+  fileBytes: Gauge;
 }
 
 const PREFIX = "agent_gateway_";
 
-/** @param withProcess also the process's own: memory, CPU, event loop */
-export function createMetrics(withProcess: boolean): Metrics {
+/**
+ * @param withProcess also the process's own: memory, CPU, event loop
+ * @param fileUsage how many files there are, and their bytes
+ */
+export function createMetrics(withProcess: boolean, fileUsage: () => { files: number; bytes: number }): Metrics {
   const registry = new Registry();
   const registers = [registry];
   if (withProcess) collectDefaultMetrics({ register: registry });
@@ -64,5 +72,37 @@ export function createMetrics(withProcess: boolean): Metrics {
       registers,
     }),
     streams: new Gauge({ name: `${PREFIX}streams`, help: "Streams under way", registers }),
+    uploads: new Counter({
+      name: `${PREFIX}uploads_total`,
+      help: "Files that boards have sent, by what became of them",
+      labelNames: ["outcome"],
+      registers,
+    }),
+    fileReceivedBytes: new Counter({
+      name: `${PREFIX}file_received_bytes_total`,
+      help: "Bytes of files that boards have sent and that were kept",
+      registers,
+    }),
+    fileSentBytes: new Counter({
+      name: `${PREFIX}file_sent_bytes_total`,
+      help: "Bytes of files that were fetched",
+      registers,
+    }),
+    files: new Gauge({
+      name: `${PREFIX}files`,
+      help: "Files that are kept",
+      registers,
+      collect() {
+        this.set(fileUsage().files);
+      },
+    }),
+    fileBytes: new Gauge({
+      name: `${PREFIX}file_bytes`,
+      help: "Bytes that files take on the disk, those on their way in too",
+      registers,
+      collect() {
+        this.set(fileUsage().bytes);
+      },
+    }),
   };
 }

@@ -5,17 +5,20 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import { BUDGETS, openBudgetBook, type Budgets, type Refusal } from "./budget";
+import { BUDGETS, openBudgetBook, type Admission, type Budgets, type Refusal } from "./budget";
 import { systemClock, within, type Clock } from "./clock";
 import { Fault, faultBody } from "./fault";
+import { addFileRoutes, deviceFault, isDevicePath } from "./files/routes";
+import { openFileStore } from "./files/store";
 import { createForwarder, type Account, type Job } from "./forward";
-import { LIMITS, type Limits } from "./limits";
+import { FILE_LIMITS, LIMITS, type FileLimits, type Limits } from "./limits";
 import { createMetrics } from "./metrics";
 import { createRedactor } from "./secret";
 import { readSlimHeader, SLIM_HEADER, type Dialect } from "./slim/slim";
 import { createTokenStore, type TokenEntry } from "./tokens";
 import type { Auth } from "./upstream";
 import { estimateTokens } from "./usage";
+import { followVisit, type Visit } from "./visit";
 
 export interface GatewayOptions {
   /** The upstream's base URL, as `readUpstreamUrl` gives it. */
@@ -31,12 +34,22 @@ export interface GatewayOptions {
   /** What a board may use whose token says nothing else. */
   budgets?: Partial<Budgets>;
   limits?: Partial<Limits>;
+  /** Where files are kept that boards send. Default: none are taken. */
+  files?: FileOptions;
   /** Gets the log, a line of JSON at a time. */
   log?: (line: string) => void;
   /** Adds the process's own metrics. */
   withProcessMetrics?: boolean;
   clock?: Clock;
   fetch?: typeof fetch;
+}
+
+export interface FileOptions {
+  /** A folder of their own. */
+  folder: string;
+  /** What links to them begin with, without a slash at its end. Default: the address that the board has used. */
+  publicUrl?: string;
+  limits?: Partial<FileLimits>;
 }
 
 export interface Gateway {
@@ -49,19 +62,15 @@ export interface Gateway {
 }
 
 /** What is known of a request to the API, for its answer and the log. */
-interface Ask {
+interface Ask extends Visit {
   dialect: Dialect;
   account: Account;
-  ip: string;
-  startedAt: number;
-  token?: TokenEntry;
   model?: string;
   isStream: boolean;
-  /** The upstream is being asked. */
-  isUnderWay: boolean;
-  /** Writes the line of the log, once the board has its answer (or has gone) and the upstream is done with. */
-  log(): void;
 }
+
+/** What the log tells of requests to the API alone. */
+type Asked = Partial<Pick<Ask, "dialect" | "model" | "isStream">>;
 
 declare module "fastify" {
   interface FastifyRequest {
@@ -88,12 +97,13 @@ const ROUTES = {
   "/v1/messages": "anthropic",
 } as const;
 
+/** @throws {FolderError} where files cannot be kept in the folder that is named for them */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const { upstream, key, auth = "auto", models = [], stateFolder, clock = systemClock, log } = options;
   const limits = { ...LIMITS, ...options.limits };
   const budgets = { ...BUDGETS, ...options.budgets };
   const redactor = createRedactor(key);
-  const metrics = createMetrics(options.withProcessMetrics === true);
+  const fileLimits = { ...FILE_LIMITS, ...options.files?.limits };
   const tokens = createTokenStore(stateFolder);
   let isStopping = false;
 
@@ -109,7 +119,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     },
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: limits.bodyBytes,
-    requestTimeout: limits.requestMs,
+    requestTimeout: options.files === undefined ? limits.requestMs : Math.max(limits.requestMs, fileLimits.uploadMs),
     // A socket on which nothing moves, neither way, is one that nobody waits for.
     connectionTimeout: limits.silenceMs + limits.stallMs,
     keepAliveTimeout: 5_000,
@@ -119,10 +129,16 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     },
     forceCloseConnections: "idle",
     exposeHeadRoutes: false,
+    // An id may be as long as a header: what is wrong with it is said by the route.
+    routerOptions: { maxParamLength: 16_384 },
     clientErrorHandler: answerBrokenRequest,
   }) as unknown as FastifyInstance;
 
-  const book = await openBudgetBook({ stateFolder, clock, onProblem: (problem) => app.log.warn(problem) });
+  const onProblem = (problem: string): void => app.log.warn(problem);
+  const store =
+    options.files && (await openFileStore({ folder: options.files.folder, ...fileLimits, clock, onProblem }));
+  const metrics = createMetrics(options.withProcessMetrics === true, () => store?.usage() ?? { files: 0, bytes: 0 });
+  const book = await openBudgetBook({ stateFolder, clock, onProblem });
   const forwarder = createForwarder({
     upstream,
     key,
@@ -137,7 +153,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", { parseAs: "buffer" }, (_request, body, done) => done(null, body));
   app.setErrorHandler((error: Error, request, reply) => answerFault(faultOf(error), request, reply));
-  app.setNotFoundHandler((request, reply) => answerFault(notFound(request), request, reply));
+  app.setNotFoundHandler((request, reply) => answerFault(notFound(request, store !== undefined), request, reply));
 
   app.get("/healthz", (_request, reply) => {
     reply.code(isStopping ? 503 : 200).send({ status: isStopping ? "stopping" : "ok" });
@@ -155,41 +171,40 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     handler: answerModels,
   });
 
+  if (store !== undefined) {
+    await app.register((scope) =>
+      addFileRoutes(scope, {
+        store,
+        limits: fileLimits,
+        stallMs: limits.stallMs,
+        publicUrl: options.files!.publicUrl,
+        clock,
+        metrics,
+        findToken: (headers) => findToken(headers, "fileToken"),
+        admit: (token) => admit(token, 0).settle(0, false),
+        follow: (request, reply) => followVisit(request, reply, clock, (visit) => logVisit(visit, request, reply)),
+      }),
+    );
+  }
+
   /** Before the body is read: whose request it is. */
   async function letIn(dialect: Dialect, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const account = { receivedBytes: 0, sentBytes: 0, tokens: 0, isEstimated: false, outcome: "" };
-    const { ip } = request;
-    const ask: Ask = {
-      dialect,
-      account,
-      ip,
-      startedAt: clock.now(),
-      isStream: false,
-      isUnderWay: false,
-      log: () => {},
-    };
+    const ask: Ask = Object.assign(
+      followVisit(request, reply, clock, () => logVisit(ask, request, reply)),
+      { dialect, account, isStream: false },
+    );
     request.ask = ask;
-    let isAnswered = false;
-    let isLogged = false;
-    ask.log = () => {
-      if (isLogged || !isAnswered || ask.isUnderWay) return;
-      isLogged = true;
-      logAsk(ask, request, reply);
-    };
-    for (const event of ["finish", "close"]) {
-      reply.raw.once(event, () => {
-        isAnswered = true;
-        ask.log();
-      });
-    }
     ask.token = await findToken(request.headers);
   }
 
-  async function findToken(headers: FastifyRequest["headers"]): Promise<TokenEntry> {
+  /** @param setting the board's setting that should have held it */
+  async function findToken(headers: FastifyRequest["headers"], setting = "apiKey"): Promise<TokenEntry> {
     const { authorization, "x-api-key": apiKey } = headers;
     const given = authorization === undefined ? apiKey : (/^Bearer +(.*)$/i.exec(authorization)?.[1] ?? "");
     const how =
-      'get one with "espruino-agent gateway token add NAME" where the gateway runs, then set_config({apiKey:"..."})';
+      'get one with "espruino-agent gateway token add NAME" where the gateway runs, then ' +
+      `set_config({${setting}:"..."})`;
     if (typeof given !== "string" || given.trim() === "")
       throw new Fault(401, `gateway: the board sent no token: ${how}`, "token_missing");
     const entry = await tokens.find(given.trim());
@@ -228,6 +243,14 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     throw new Fault(400, text, "model_not_allowed");
   }
 
+  /** Counts a request, and reserves tokens for it. @throws {Fault} 429 */
+  function admit({ name, budgets: own }: TokenEntry, tokens: number): Admission {
+    const admission = book.admit(name, { ...budgets, ...own }, tokens);
+    if ("budget" in admission) throw budgetFault(name, admission);
+    metrics.boardRequests.inc({ board: name });
+    return admission;
+  }
+
   async function answerChat(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const ask = request.ask!;
     const { dialect, account } = ask;
@@ -238,10 +261,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     const bodyBytes = (request.body as Buffer).length;
 
     const mostReply = [body.max_completion_tokens, body.max_tokens].find((value) => typeof value === "number") ?? 0;
-    const own = { ...budgets, ...ask.token!.budgets };
-    const admission = book.admit(name, own, estimateTokens(bodyBytes) + Math.max(0, mostReply as number));
-    if ("budget" in admission) throw budgetFault(name, admission);
-    metrics.boardRequests.inc({ board: name });
+    const admission = admit(ask.token!, estimateTokens(bodyBytes) + Math.max(0, mostReply as number));
     const job: Job = {
       dialect,
       path: dialect === "openai" ? "/chat/completions" : "/messages",
@@ -324,6 +344,12 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
         `gateway: the request is larger than ${limits.bodyBytes} bytes (--max-body)`,
         "body_too_large",
       );
+    if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE")
+      return new Fault(
+        415,
+        "gateway: the Content-Type says nothing: a file is sent as multipart/form-data, all else as application/json",
+        "bad_request",
+      );
     if (error.statusCode !== undefined && error.statusCode >= 400 && error.statusCode < 500)
       return new Fault(error.statusCode, `gateway: ${error.message}`, "bad_request");
     onDefect(error);
@@ -333,8 +359,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
 
   async function answerFault(fault: Fault, request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const { status, more } = fault;
-    if (request.ask && request.ask.account.outcome === "") {
-      Object.assign(request.ask.account, { outcome: fault.code, problem: fault.message });
+    if (request.visit && request.visit.account.outcome === "") {
+      Object.assign(request.visit.account, { outcome: fault.code, problem: fault.message });
       metrics.refusals.inc({ reason: fault.code });
     }
     // A socket that is closed with unread bytes is reset, and the board would never see the answer.
@@ -342,7 +368,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     if (reply.raw.destroyed) return void reply.hijack();
     if (more.retryAfter !== undefined) reply.header("retry-after", more.retryAfter);
     if (more.upstreamStatus !== undefined) reply.header("x-upstream-status", more.upstreamStatus);
-    const body = JSON.stringify(faultBody(request.ask?.dialect ?? "openai", fault));
+    const isDevice = isDevicePath(request.raw.url ?? "");
+    const body = JSON.stringify(isDevice ? deviceFault(fault) : faultBody(request.ask?.dialect ?? "openai", fault));
     await reply.code(status).type("application/json; charset=utf-8").send(body);
   }
 
@@ -360,15 +387,18 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     return within(clock, DISCARD_MS, over, () => new Error("too slow")).catch(() => undefined);
   }
 
-  /** One line for each request to the API: no header, no body, no address that a client made up. */
-  function logAsk(ask: Ask, request: FastifyRequest, reply: FastifyReply): void {
-    const { account, dialect, token, model, ip, startedAt, isStream } = ask;
+  /** One line for each request: no header, no body, no address that a client made up. */
+  function logVisit(visit: Visit & Asked, request: FastifyRequest, reply: FastifyReply): void {
+    const { account, dialect, token, model, ip, startedAt, isStream } = visit;
     const status = reply.raw.headersSent ? reply.raw.statusCode : 0;
+    // Whoever got no answer, and is told nowhere to have failed, has left before anything was done.
+    if (status === 0) account.outcome ||= "board_gone";
     const isGood = account.outcome === "done";
     metrics.requests.inc({ route: String(request.routeOptions.url), status });
     app.log[isGood ? "info" : "warn"](
       {
         route: request.routeOptions.url,
+        method: request.method,
         dialect,
         board: token?.name,
         from: ip,
@@ -397,6 +427,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       }, limits.graceMs);
       await app.close();
       clock.clearTimeout(timer);
+      await store?.close();
       await book.close();
     },
   };
@@ -415,10 +446,14 @@ function budgetFault(board: string, { budget, limit, used, isEstimated, retryAft
   );
 }
 
-function notFound({ method, raw }: FastifyRequest): Fault {
-  const isShort = /^\/(chat\/completions|messages|models)\/?(\?|$)/.test(raw.url ?? "");
-  const isKnown = Object.keys(ROUTES).some((path) => raw.url?.startsWith(path));
-  if (isKnown) return new Fault(405, `gateway: ${method} is no way to ask for this`, "not_found");
+function notFound({ method, raw }: FastifyRequest, hasFiles: boolean): Fault {
+  const url = raw.url ?? "";
+  const isShort = /^\/(chat\/completions|messages|models)\/?(\?|$)/.test(url);
+  const isFile = isDevicePath(url) || /^\/v1\/files([/?]|$)/.test(url);
+  if (isFile && !hasFiles)
+    return new Fault(404, "gateway: it takes no files: start it with --files and a folder for them", "no_files");
+  if (isFile || Object.keys(ROUTES).some((path) => url.startsWith(path)))
+    return new Fault(405, `gateway: ${method} is no way to ask for this`, "not_found");
   return new Fault(
     404,
     isShort

@@ -9,6 +9,9 @@ import { createMemoryEstimate, type MemoryEstimate } from "./memory";
 import { createPins, type PinBank, type PinState } from "./pin";
 import { createRealm, Interrupt, type Realm } from "./realm";
 import { callHost, type Console, createRepl } from "./repl";
+import type { SdCard } from "./sd";
+import type { SerialDevice } from "./serial";
+import { isRefused } from "./sockets";
 import { dumpState, loadState, saveState, type StateSource } from "./state";
 import { createStorage, type Storage } from "./storage";
 import { createWifi, type Wifi, type WifiOptions, type WifiState } from "./wifi";
@@ -25,6 +28,10 @@ export interface BoardOptions {
   wifi?: Omit<WifiOptions, "storage" | "deliver">;
   /** Unix time in ms at power-up. Default 0: a board has no battery behind its clock. */
   timeAtBootMs?: number;
+  /** An SD card, in a slot that is wired on the board. Default: no card, and nothing that it could be in. */
+  sd?: SdCard;
+  /** What is wired to `Serial2` and `Serial3`. */
+  serial?: Record<string, SerialDevice>;
 }
 
 /** Plain JSON. `files`: bytes per file. `memory` is an estimate, in variables. */
@@ -122,7 +129,7 @@ export const createBoard = (options: BoardOptions = {}): Board => {
         } else repl.printError(text);
       },
       isPin: (value) => pinObjects.number(value) !== undefined,
-      deviceName: (value) => (value === realm.global.Serial1 ? "Serial1" : undefined),
+      deviceName: (value) => ["Serial1", "Serial2", "Serial3"].find((name) => value === realm.global[name]),
       onEmit(target, name, list) {
         if (target === realm.global.E)
           for (const listener of listeners.get(name) ?? []) callHost(() => listener(...list));
@@ -138,6 +145,7 @@ export const createBoard = (options: BoardOptions = {}): Board => {
       deliver: (fn) => own.queue(fn),
       online: () => wifi.isOnline(),
       print: printLine,
+      refuses: isRefused,
       outOfMemory: () => own.interrupt("memory"),
       callData(fn, stackBytes, onInterrupt) {
         try {
@@ -158,6 +166,8 @@ export const createBoard = (options: BoardOptions = {}): Board => {
       wifi,
       http,
       pinObjects,
+      sdCard: options.sd,
+      serialPorts: { clock, devices: options.serial ?? {} },
       memory: readMemory,
       sizeOf: (value) => memory.sizeOf(value),
       restart(kind, file) {

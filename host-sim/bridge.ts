@@ -113,7 +113,7 @@ export const createBridge = (realm: Realm): Bridge => {
       return fail(
         "TypeError",
         "If specifying an object, it must be of the form {data : ..., count : N} or {callback : fn} - got " +
-          library.format(value, { json: true }),
+          library.format(value, { some: true, pretty: true }),
       );
     return bytes(data).repeat(Math.max(0, library.toInteger(count)));
   };

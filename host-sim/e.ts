@@ -36,6 +36,7 @@ export const installComputing = (bridge: Bridge): void => {
   const { library, global, functions, fail, bytes } = bridge;
   const { toNumber, toInteger, typeName, isIterable, str } = library;
   const numbers = (list: unknown): number[] => {
+    if (typeof list === "string") return [...list].map((char) => char.charCodeAt(0));
     const values: number[] = [];
     library.eachItem(list, (item) => void values.push(toNumber(item)));
     return values;
@@ -64,7 +65,8 @@ export const installComputing = (bridge: Bridge): void => {
       return numbers(first).reduce((sum, value, index) => sum + value * ring[(start + index) % ring.length]!, 0);
     },
     clip(value: unknown, min: unknown, max: unknown) {
-      return Math.min(Math.max(toNumber(value), toNumber(min)), toNumber(max));
+      const raised = toNumber(value) < toNumber(min) ? toNumber(min) : toNumber(value);
+      return raised > toNumber(max) ? toNumber(max) : raised;
     },
     reverseByte(value: unknown) {
       let result = 0;

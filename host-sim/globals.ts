@@ -9,10 +9,14 @@ import { createCrypto } from "./crypto";
 import { installDate } from "./date";
 import { installComputing } from "./e";
 import { createHeatshrink } from "./heatshrink";
+import { installGraphics } from "./graphics";
 import type { Http } from "./http";
 import { toJs } from "./packets";
 import type { PinBank, WatchEvent } from "./pin";
+import { createPipe } from "./pipe";
 import type { Realm } from "./realm";
+import { installSd, type Sd, type SdCard } from "./sd";
+import { installSerialPort, type SerialPorts } from "./serial";
 import type { StateSource, WaitingWatch } from "./state";
 import type { Storage, StorageFile as StorageFileHandle } from "./storage";
 import { installTimers, type Timers } from "./time";
@@ -24,6 +28,8 @@ export interface ConsoleDevice {
   print(text: string): void;
   /** Bytes written to `Serial1`, whoever has the console. */
   write(bytes: string): void;
+  /** Bytes that come in as if they had been sent to `Serial1`. Called by board code; they are read when that is over. */
+  inject(bytes: string): void;
   /** Name of the device that is the console: `"Serial1"` or null. */
   device(): string | null;
   setDevice(name: string | null): void;
@@ -43,6 +49,10 @@ export interface GlobalsOptions {
   wifi: Wifi;
   http: Http;
   pinObjects: PinObjects;
+  /** What is in the slot for SD cards. */
+  sdCard?: SdCard;
+  /** What is at the pins of `Serial2` and `Serial3`. */
+  serialPorts: SerialPorts;
   /** `process.memory()`. */
   memory(collect: boolean): Record<string, number>;
   /** `E.getSizeOf`: variables. */
@@ -89,22 +99,21 @@ const RX_EVENTS = 4096;
 const TX_BYTES = 128;
 const FREE_HEAP = 110_000;
 const MODULES = "timer,Flash,Storage,heatshrink,fs,net,dgram,tls,http,NetworkJS,Wifi,TelnetServer,crypto,neopixel";
-const MODELLED_MODULES = ["Storage", "Wifi", "http", "net", "dgram", "crypto", "heatshrink"];
+const MODELLED_MODULES = ["Storage", "Wifi", "http", "net", "tls", "dgram", "crypto", "heatshrink", "fs"];
 
 /** Globals of the ESP32 build that are not modelled. */
 const UNMODELLED = (
-  "I2C I2C1 I2C2 SPI SPI1 SPI2 OneWire Serial Serial2 Serial3 Terminal Telnet LoopbackA LoopbackB Graphics NRF " +
+  "I2C I2C1 I2C2 OneWire Serial Terminal Telnet LoopbackA LoopbackB NRF " +
   "Bluetooth BluetoothDevice Waveform Unistroke Touchscreen neopixel ESP32 fs edit setBusyIndicator " +
   "setSleepIndicator setDeepSleep setSleep compiledC peek8 poke8 peek16 poke16 peek32 poke32 shiftOut getSerial " +
-  "File Uint24Array httpSrv httpSRq httpSRs httpCRq httpCRs Socket Server AES crypto tensorflow"
+  "Uint24Array httpSrv httpSRq httpSRs httpCRq httpCRs Socket Server AES crypto tensorflow"
 ).split(" ");
 
 const UNMODELLED_E = (
-  "getTemperature getAnalogVRef getVDDH nativeCall FFT pipe " +
-  "memoryArea setBootCode setClock getClock dumpLockedVars dumpFreeList dumpFragmentation " +
+  "getTemperature getAnalogVRef getVDDH nativeCall FFT " +
+  "memoryArea setClock getClock dumpLockedVars dumpFreeList dumpFragmentation " +
   "dumpVariables defrag getAddressOf dumpStr srand setPassword lockConsole " +
-  "memoryMap asm getBattery setRTCPrescaler getRTCPrescaler getPowerUsage " +
-  "connectSDCard unmountSD openFile touch"
+  "memoryMap asm getBattery setRTCPrescaler getRTCPrescaler getPowerUsage touch"
 ).split(" ");
 
 const isList = (value: unknown): value is unknown[] => Array.isArray(value);
@@ -274,7 +283,7 @@ const installSerial = (bridge: Bridge, device: ConsoleDevice): ((data: string) =
     flush: () => undefined,
     setup: () => notModelled("Serial1.setup"),
     unsetup: () => notModelled("Serial1.unsetup"),
-    inject: () => notModelled("Serial1.inject"),
+    inject: (...list: unknown[]) => device.inject(list.map(bytes).join("")),
     find: () => notModelled("Serial1.find"),
     pipe: () => notModelled("Serial1.pipe"),
   });
@@ -346,6 +355,11 @@ const installE = (bridge: Bridge, options: GlobalsOptions): void => {
       return sizes(value, library.toInteger(depth));
     },
     reboot: () => options.restart("reboot"),
+    setBootCode(code?: unknown, runsAfterReset?: unknown) {
+      const { api } = options.storage;
+      for (const name of [".bootcde", ".bootrst"]) api.erase(name);
+      if (typeof code === "string" && code !== "") api.write(runsAfterReset ? ".bootrst" : ".bootcde", code);
+    },
     toJS: (value: unknown) => toJs(library, value, (item) => options.pinObjects.number(item) !== undefined),
     getFlags: () => flags,
     setFlags: (values: object) => void Object.assign(flags, values),
@@ -436,7 +450,7 @@ const installUrl = (bridge: Bridge): void => {
 };
 
 /** `require`, `Modules`, `reset` and `load`. Returns the object that holds the loaded modules. */
-const installModules = (bridge: Bridge, options: GlobalsOptions): object => {
+const installModules = (bridge: Bridge, options: GlobalsOptions, sd: Sd): object => {
   const { realm, library, global, native, functions, fail, notModelled, toRealm, mount, bytes } = bridge;
   const { newObject, method, str } = library;
   const builtIn: Record<string, object> = {};
@@ -509,9 +523,11 @@ const installModules = (bridge: Bridge, options: GlobalsOptions): object => {
         };
   builtIn.Storage = Storage;
   builtIn.Wifi = mount(options.wifi.api, library.builtIn(newObject()));
+  builtIn.fs = sd.fs;
   builtIn.crypto = createCrypto(bridge);
   builtIn.heatshrink = createHeatshrink(bridge);
   builtIn.net = mount(options.http.net, library.builtIn(newObject()));
+  builtIn.tls = mount(options.http.tls, library.builtIn(newObject()));
   builtIn.dgram = mount(options.http.dgram, library.builtIn(newObject()));
   builtIn.http = mount(options.http.api, library.builtIn(newObject()));
 
@@ -562,6 +578,18 @@ const installModules = (bridge: Bridge, options: GlobalsOptions): object => {
   return modules;
 };
 
+/** Set up, and handed on to `E.connectSDCard`: nothing else can be done with them. */
+const installSpi = ({ library, global, native, functions, notModelled }: Bridge): void => {
+  const SPI = native(() => notModelled("new SPI"));
+  const shared = library.newObject();
+  functions(shared, { setup: () => undefined });
+  for (const missing of ["send", "write", "send4bit", "send8bit"])
+    functions(shared, { [missing]: () => notModelled(`SPI.${missing}`) });
+  Object.defineProperty(SPI, "prototype", { value: shared });
+  library.method(global, "SPI", SPI);
+  for (const name of ["SPI1", "SPI2"]) library.method(global, name, Object.setPrototypeOf(library.newObject(), shared));
+};
+
 const installUnmodelled = (bridge: Bridge): void => {
   const { library, global, native, notModelled } = bridge;
   for (const name of UNMODELLED) {
@@ -587,11 +615,25 @@ export const installGlobals = (options: GlobalsOptions): Globals => {
   const stopWatchdog = installWatchdog(bridge, options);
   installProcess(bridge, options);
   installUrl(bridge);
-  const modules = installModules(bridge, options);
+  const pipe = createPipe(bridge, options.clock);
+  bridge.functions(bridge.global.E, { pipe });
+  const sd = installSd(bridge, {
+    card: options.sdCard,
+    isPin: (value) => options.pinObjects.number(value) !== undefined,
+    freeVariables: () => options.memory(false).free!,
+    print: (line) => options.console.print(`${line}\n`),
+    pipe,
+  });
+  const modules = installModules(bridge, options, sd);
+  installSpi(bridge);
+  installGraphics(bridge, (line) => options.console.print(`${line}\n`));
+  const serials = ["Serial2", "Serial3"].map((name) => installSerialPort(bridge, name, options.serialPorts));
   installUnmodelled(bridge);
   const stop = (): void => {
     timers.stop();
     stopWatchdog();
+    sd.unmount();
+    for (const stopSerial of serials) stopSerial();
   };
   return {
     stop,

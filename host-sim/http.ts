@@ -2,7 +2,16 @@ import nodeHttp from "node:http";
 import nodeHttps from "node:https";
 import type { Clock, Deliver, Events } from "./clock";
 import { boardError, withEvents } from "./clock";
-import { createSockets, type Server, type ServerRequest, type ServerResponse, type Sockets } from "./sockets";
+import {
+  createSockets,
+  handshakeError,
+  type Server,
+  type ServerRequest,
+  type ServerResponse,
+  type Sockets,
+  TLS_CLOSE_NOTIFY,
+  TLS_OPTIONS,
+} from "./sockets";
 
 export interface HttpOptions {
   clock: Clock;
@@ -12,6 +21,8 @@ export interface HttpOptions {
   online?: () => boolean;
   /** Console lines Espruino prints where it does not throw ("ERROR: …"). */
   print?: (line: string) => void;
+  /** Whether a connection is refused, where that can be known at once (see `isRefused`). Without it: never. */
+  refuses?: (host: string, port: number) => boolean;
   /**
    * Called where the board would run out of memory, which no board code can catch. It should stop the running code;
    * what it throws goes through `write`. Without it `write` throws an Error "OUT OF MEMORY".
@@ -61,6 +72,8 @@ export interface Http {
   api: HttpApi;
   /** Module `net`. */
   net: Sockets["net"];
+  /** Module `tls`. */
+  tls: Sockets["tls"];
   /** What `require("dgram")` gives: sockets for single packets, on Node's. */
   dgram: Sockets["dgram"];
   /** Cuts every connection. No event of any request is delivered afterwards. */
@@ -80,8 +93,6 @@ const MAX_UNREAD_BYTES = 512;
 /** How often a request that waits for the link looks at it, in ms. */
 const LINK_CHECK_MS = 100;
 const USER_AGENT = "Espruino 2v29";
-const TLS_SERVER_NAME = "mbed TLS Server 1";
-const TLS_CLOSE_NOTIFY = -30848;
 const UNSENT_DATA = -8;
 const NO_CONNECTION = -11;
 const NO_RESPONSE = -15;
@@ -93,6 +104,7 @@ const CONNECT_ERRNO: Record<string, number> = {
   ETIMEDOUT: 116,
 };
 const ERRNO_OFFLINE = 118;
+const ERRNO_REFUSED = 111;
 
 /**
  * Espruino's `http` client on Node's. What a board does and this keeps: `Connection: close`; no Content-Length of its
@@ -103,10 +115,9 @@ const ERRNO_OFFLINE = 118;
  * hands the chunk on in two; here it stays whole up to 536 bytes.)
  *
  * Known difference: a board waits inside the first `write` or `end` until it knows that it cannot connect and throws an
- * InternalError ("Unable to create socket", "Unable to locate host"); no event follows. Node knows later, after that
- * call has returned, and cannot wait (a look ahead of its own would also miss what a test answers in place of the
- * network), so here the request gets an `error` event {code: -11} with that message. Only while the link is down is it
- * thrown as on a board. The console line is the same.
+ * InternalError ("Unable to create socket", "Unable to locate host"); no event follows. So it is here while the link is
+ * down, and where `refuses` knows. Of anything else Node knows later, after that call has returned: the request then
+ * gets an `error` event {code: -11} with that message. The console line is the same.
  */
 export function createHttp(options: HttpOptions): Http {
   const { clock } = options;
@@ -114,7 +125,7 @@ export function createHttp(options: HttpOptions): Http {
   const print = options.print ?? (() => {});
   const callData = options.callData ?? ((fn) => fn());
   const open = new Set<{ destroy(): void }>();
-  const sockets = createSockets({ clock, deliver: options.deliver, online, print });
+  const sockets = createSockets({ clock, deliver: options.deliver, online, print, refuses: options.refuses });
   let isClosed = false;
 
   const deliver: Deliver = (fn) =>
@@ -223,6 +234,11 @@ export function createHttp(options: HttpOptions): Http {
         print(`ERROR: Connect failed (err ${ERRNO_OFFLINE})`);
         throw boardError("InternalError", "Unable to create socket");
       }
+      if (sockets.refuses(host, portOf(settings, isTls))) {
+        finish();
+        print(`ERROR: Connect failed (err ${ERRNO_REFUSED})`);
+        throw boardError("InternalError", "Unable to create socket");
+      }
       try {
         node = openNodeRequest(settings, host, isTls);
       } catch (error) {
@@ -270,6 +286,11 @@ export function createHttp(options: HttpOptions): Http {
         close({ code: NO_CONNECTION, message: "Unable to locate host" });
       } else {
         close({ code: NO_RESPONSE, message: "no response" });
+        const raised = isTls ? handshakeError(error) : undefined;
+        if (raised)
+          deliver(() => {
+            throw raised;
+          });
       }
     }
 
@@ -451,6 +472,7 @@ export function createHttp(options: HttpOptions): Http {
       createServer: (callback) => sockets.createHttpServer(callback),
     },
     net: sockets.net,
+    tls: sockets.tls,
     dgram: sockets.dgram,
     closeAll() {
       isClosed = true;
@@ -461,8 +483,12 @@ export function createHttp(options: HttpOptions): Http {
   };
 }
 
+function portOf(settings: HttpRequestOptions, isTls: boolean): number {
+  return Number(settings.port) || (isTls ? 443 : 80);
+}
+
 function openNodeRequest(settings: HttpRequestOptions, host: string, isTls: boolean): nodeHttp.ClientRequest {
-  const port = Number(settings.port) || (isTls ? 443 : 80);
+  const port = portOf(settings, isTls);
   const path = String(settings.path);
   const headers = settings.headers ?? {};
   const options: nodeHttps.RequestOptions = {
@@ -472,8 +498,7 @@ function openNodeRequest(settings: HttpRequestOptions, host: string, isTls: bool
     method: String(settings.method),
     agent: false,
     setHost: false,
-    rejectUnauthorized: false,
-    servername: TLS_SERVER_NAME,
+    ...TLS_OPTIONS,
   };
   const node = isTls ? nodeHttps.request(options) : nodeHttp.request(options);
   node.setHeader("User-Agent", USER_AGENT);

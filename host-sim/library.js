@@ -132,15 +132,8 @@
       return makeError("ReferenceError", `"${match[1].split("ρ")[0]}" is not defined`, stack);
     if (
       (match = /^Cannot (?:read|set) properties of (null|undefined) \((?:reading|setting) '([\s\S]*)'\)$/.exec(message))
-    ) {
-      if (!host.isComputedRead(stack))
-        return makeError("Error", `Can't read property '${match[2]}' of ${match[1]}`, stack);
-      return makeError(
-        "Error",
-        `Field or method "${match[2]}" does not already exist, and can't create it on ${match[1]}`,
-        stack,
-      );
-    }
+    )
+      return makeError("Error", `Can't read property '${match[2]}' of ${match[1]}`, stack);
     if ((match = /^([\s\S]*) is not a function(?: or its return value is not iterable)?$/.exec(message)))
       return makeError("Error", noFunction(match[1], stack), stack);
     if (/^Assignment to constant variable/.test(message) || /read only property/.test(message))
@@ -461,7 +454,7 @@
     return NativeNumber(NativeBigInt.asIntN(64, value));
   };
   method(G, "isNaN", function (value) {
-    if (value === undefined || isObject(value)) return true;
+    if (value === undefined || (isObject(value) && !builtInObjects.has(value))) return true;
     if (typeof value === "string") {
       if (value.trim() === "") return false;
     } else if (typeof value !== "number" && !isArray(value)) return false;
@@ -471,7 +464,7 @@
   method(G, "parseInt", function (value, radix) {
     if (typeof value === "number" && value !== value) return NaN;
     const text = str(value);
-    const base = radix === undefined || radix === 0 ? 0 : radix;
+    const base = isNumeric(radix) ? toInteger(radix) : 0;
     const match = /^\s*([+-]?)(0[xX]|0[oO]|0[bB])?/.exec(text);
     const prefix = (match[2] || "").toLowerCase();
     let used = base;
@@ -1307,7 +1300,26 @@
   });
   method(S, "concat", function () {
     let out = str(this);
-    for (let i = 0; i < arguments.length; i++) out += str(arguments[i]);
+    for (let i = 0; i < arguments.length; i++) if (arguments[i] !== undefined) out += str(arguments[i]);
+    return out;
+  });
+  const nativeEndsWith = S.endsWith;
+  method(S, "endsWith", function (wanted, length) {
+    return reflectApply(nativeEndsWith, str(this), [str(wanted), isNumeric(length) ? toInteger(length) : undefined]);
+  });
+  const nativeLastIndexOf = S.lastIndexOf;
+  method(S, "lastIndexOf", function (wanted, from) {
+    const list = from === undefined ? [str(wanted)] : [str(wanted), toInteger(from)];
+    return reflectApply(nativeLastIndexOf, str(this), list);
+  });
+  /** Letters of the upper half of ISO 8859-1 without their accents. */
+  const PLAIN_LETTERS =
+    "A A A A A A AE C E E E E I I I I D N O O O O O \xd7 O U U U U Y P SS " +
+    "a a a a a a ae c e e e e i i i i d n o o o o o \xf7 o u u u u y p y";
+  const plainLetters = PLAIN_LETTERS.split(" ");
+  method(S, "removeAccents", function () {
+    let out = "";
+    for (const char of str(this)) out += char < "\xc0" ? char : plainLetters[char.charCodeAt(0) - 0xc0];
     return out;
   });
   method(S, "match", function (pattern) {
@@ -1461,6 +1473,7 @@
   const EspruinoArray = function (first) {
     if (arguments.length === 1 && typeof first === "number" && (first < 0 || !nativeIsInteger(first)))
       throw makeError("Error", "Invalid array length");
+    if (arguments.length === 1 && typeof first === "boolean") return new NativeArray(first ? 1 : 0);
     return reflectApply(NativeArray, undefined, arguments);
   };
   EspruinoArray.prototype = A;
@@ -1631,19 +1644,21 @@
     if (!isArray(this)) return undefined;
     const list = [].slice.call(arguments, 2);
     const amount = isNumeric(count) ? toInteger(count) : this.length;
-    return reflectApply(nativeSplice, this, [toInteger(start), amount].concat(list));
+    return reflectApply(nativeSplice, this, [toInteger(start), amount, ...list]).filter(() => true);
   });
   method(A, "concat", function () {
     const result = [];
     let source = this;
     for (let i = 0; source !== undefined; source = arguments[i++]) {
-      if (isArray(source)) {
-        const length = result.length;
-        for (let j = 0; j < source.length; j++) if (j in source) result[length + j] = source[j];
-        result.length = length + source.length;
-      } else result.push(source);
+      if (!isArray(source)) result.push(source);
+      // What does not exist leaves no gap.
+      else for (let j = 0; j < source.length; j++) if (j in source) result.push(source[j]);
     }
     return result;
+  });
+  const nativeFill = A.fill;
+  method(A, "fill", function (value, start, end) {
+    return reflectApply(nativeFill, this, [value, toInteger(start), isNumeric(end) ? toInteger(end) : undefined]);
   });
   const nativePush = A.push;
   method(A, "push", function () {
@@ -1911,6 +1926,9 @@
     if (isObject(properties)) throw makeError("Error", "propertiesObject is not supported yet");
     return nativeCreate(prototype === null ? Object.prototype : parentPrototype(prototype));
   });
+  method(Object, "getPrototypeOf", (object) =>
+    object === null || object === undefined ? undefined : nativeGetPrototypeOf(object),
+  );
   method(Object, "setPrototypeOf", function (object, prototype) {
     if (!isPlainObject(object) && typeof object !== "function") throw makeError("TypeError", "Can't extend undefined");
     return setPrototype(object, typeof prototype === "object" || typeof prototype === "function" ? prototype : null);
@@ -2199,13 +2217,50 @@
       "round sign sin sqrt tan"
     ).split(" "),
   );
-  method(Math, "round", (value) => (value < 0 ? 0 - floor(0.5 - value) : floor(toNumber(value) + 0.5)));
+  const number = (value) => (typeof value === "number" ? value : toNumber(value));
+  for (const name of "abs acos asin atan cos exp log sin sqrt tan".split(" ")) {
+    const native = Math[name];
+    method(Math, name, (value) => native(number(value)));
+  }
+  const nativePow = Math.pow;
+  method(Math, "pow", (first, second) => {
+    const base = number(first);
+    const exponent = number(second);
+    return base === 0 && exponent !== exponent ? 0 : nativePow(base, exponent);
+  });
+  const nativeAtan2 = Math.atan2;
+  method(Math, "atan2", (first, second) => nativeAtan2(number(first), number(second)));
+  for (const name of ["min", "max"]) {
+    const native = Math[name];
+    method(Math, name, function (first, second) {
+      if (arguments.length === 2) return native(number(first), number(second));
+      return native(...[].map.call(arguments, number));
+    });
+  }
+  method(Math, "sign", (given) => {
+    const value = number(given);
+    return value > 0 ? 1 : value === 0 ? 0 : -1;
+  });
+  // The result has 64 bits; there is no negative zero.
+  method(Math, "round", (given) => {
+    const value = number(given);
+    const rounded = value < 0 ? 0 - floor(0.5 - value) : floor(value + 0.5);
+    return rounded > 2 ** 63 ? -(2 ** 63) : rounded;
+  });
   for (const name of ["ceil", "floor"]) {
     const native = Math[name];
-    method(Math, name, (value) => native(value) + 0);
+    method(Math, name, (value) => native(number(value)) + 0);
   }
-  method(Math, "clip", (value, min, max) => (value < min ? min : value > max ? max : value));
-  method(Math, "wrap", (value, max) => value - trunc(value / max) * max);
+  const clip = (value, min, max) => {
+    const raised = number(value) < number(min) ? number(min) : number(value);
+    return raised > number(max) ? number(max) : raised;
+  };
+  method(Math, "clip", clip);
+  method(Math, "wrap", (given, limit) => {
+    const value = number(given);
+    const max = number(limit);
+    return max < 0 ? 0 : value - trunc(value / max) * max;
+  });
   method(Math, "randInt", (range) => Math.floor(Math.random() * (range > 0 ? range : 2 ** 31)));
 
   // ---- What the board does not have at all.
@@ -2387,6 +2442,16 @@
     }
     throw cannotCreate(str(key), object);
   };
+  /** What `object[key]` gives where that is not just there: nothing, an error, or what has another name in V8. */
+  const absent = (object, key) => {
+    if (object === null || object === undefined) throw cannotCreate(str(key), object);
+    const isPlain = typeof key !== "object" || key === null || host.isPin(key);
+    const name = isPlain && !(typeof key === "number" && !nativeIsInteger(key)) ? key : str(key);
+    if (hasChildren(object)) return !isPlain && isArray(object) && isIndex(name) ? undefined : object[name];
+    if ((typeof object === "string" || isBuffer(object)) && isPlain && isIndex(name) && +name >= 0) return object[name];
+    if (isBuiltInName(object, name)) return object[name];
+    throw cannotCreate(str(name), object);
+  };
   /** Whether built-in values of that kind have something by that name. */
   const isBuiltInName = (value, name) => value !== null && value !== undefined && str(name) in NativeObject(value);
   const has = (key, object) => {
@@ -2394,12 +2459,13 @@
       if (isArray(object) && isIndex(key)) return hasOwn(object, key);
       return isObject(key) ? false : str(key) in object;
     }
-    if (object === null || object === undefined)
-      throw makeError("Error", `Can't use 'in' operator to search a ${object}`);
+    // Nothing is taken for an object that has only what all objects have.
+    if (object === null || object === undefined) return str(key) !== "constructor" && hasOwn(NativeObject.prototype, str(key));
     if (isBuffer(object) && isNumeric(key)) return nativeIsInteger(+key) && key >= 0 && key < object.length;
     return isNumeric(key) ? false : isBuiltInName(object, key);
   };
   const isA = (value, Class) => {
+    if (builtInObjects.has(Class)) return false;
     if (typeof Class !== "function") throw makeError("Error", `Expecting function on RHS, got ${typeName(Class)}`);
     if (isNumeric(value) && !host.isPin(value)) return Class === EspruinoNumber;
     if (typeof value === "string") return Class === EspruinoString;
@@ -2471,6 +2537,12 @@
       if (old && typeof old.value === "function" && functionInfos.has(old.value)) replacements.set(old.value, fn);
       return fn;
     },
+    compared: (value) => (isObject(value) && !builtInObjects.has(value) ? undefined : value),
+    checkCall(value, name) {
+      if (builtInObjects.has(value)) return;
+      const message = value === undefined ? `Function "${name}" not found!` : `Expecting function, got ${typeName(value)}`;
+      throw makeError("Error", message);
+    },
     callee(fn, name) {
       if (fn === undefined) throw makeError("Error", name ? `Function "${name}" not found!` : "Function not found!");
       if (typeof fn !== "function") throw makeError("Error", `Expecting function, got ${typeName(fn)}`);
@@ -2479,6 +2551,11 @@
     directCall,
     holder,
     key: keyFor,
+    at(object, key) {
+      if (object === null || object === undefined || (typeof key === "object" && key !== null)) return absent(object, key);
+      const value = object[key];
+      return value === undefined ? absent(object, key) : value;
+    },
     put(object, key, at, isComputed, value) {
       const name = isComputed ? keyFor(object, key) : key;
       if (!isComputed && (object === null || object === undefined)) throw cannotRead(key, object, at);
@@ -2603,7 +2680,10 @@
       throw makeError("Error", "Can only use 'arguments' variable inside a function");
     },
     touch(object, name, isComputed) {
-      if (object !== null && object !== undefined) return;
+      if (object !== null && object !== undefined) {
+        if (isComputed && !hasChildren(object)) absent(object, name);
+        return;
+      }
       throw isComputed ? cannotCreate(str(name), object) : cannotRead(name, object);
     },
     typeOf(value) {

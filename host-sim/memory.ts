@@ -186,7 +186,7 @@ export const createMemoryEstimate = (options: MemoryOptions): MemoryEstimate => 
       seen.add(realm.global);
       properties(realm.global, false);
       // Devices are built in: only what the program hung on them counts.
-      for (const key of ["E", "process", "Serial1"]) {
+      for (const key of ["E", "process", "Serial1", "Serial2", "Serial3"]) {
         const device = realm.global[key];
         for (const own of library.ownNames(device)) if (own.startsWith(library.eventPrefix)) hold(device[own]);
       }

@@ -73,6 +73,8 @@ interface Incoming {
   size: number;
   offset: number;
   isCompressed: boolean;
+  /** The file, where it goes to the SD card. */
+  onCard?: { write(piece: string): void; close(): void };
 }
 
 export const createPackets = (options: PacketOptions): Packets => {
@@ -98,6 +100,7 @@ export const createPackets = (options: PacketOptions): Packets => {
   const endFile = (): void => {
     if (fileTimer !== undefined) clock.clearTimeout(fileTimer);
     fileTimer = undefined;
+    file?.onCard?.close();
     file = undefined;
   };
   const awaitFile = (): void => {
@@ -177,25 +180,31 @@ export const createPackets = (options: PacketOptions): Packets => {
     const request = parseObject(text);
     const size = Math.trunc(Number(request?.s)) || 0;
     if (typeof request?.fn !== "string" || size === 0) return console.put(NAK);
+    let onCard: Incoming["onCard"];
     if (request.fs) {
-      const error = builtInError(new Error("SD card must be setup with E.connectSDCard first"));
-      console.put(NAK);
-      return report([error]);
+      try {
+        onCard = options.realm().global.E.openFile(request.fn, "w");
+      } catch (error) {
+        const raised = builtInError(caught(options.realm(), error));
+        console.put(NAK);
+        return report([raised]);
+      }
     }
-    file = { name: request.fn, size, offset: 0, isCompressed: Boolean(request.c) };
+    file = { name: request.fn, size, offset: 0, isCompressed: Boolean(request.c), onCard };
     awaitFile();
     console.put(ACK);
   };
 
   const continueFile = (text: string): void => {
     if (!file) return console.put(NAK);
-    const { name, size } = file;
+    const { name, size, onCard } = file;
     const errors: unknown[] = [];
     const write = (piece: string): void => {
       try {
-        options.storage().write(name, piece, file!.offset, size);
+        if (onCard) onCard.write(piece);
+        else options.storage().write(name, piece, file!.offset, size);
       } catch (error) {
-        errors.push(builtInError(error));
+        errors.push(builtInError(onCard ? caught(options.realm(), error) : error));
       }
       file!.offset += piece.length;
     };

@@ -237,7 +237,7 @@ export const createRealm = (options: RealmOptions): Realm => {
       else if (i === 0 && isMissing && call) offset = call.callee;
       else if (call && !(i === 0 && isRead)) offset = call.end;
       else if (!place.isExact)
-        offset = source.result.readAt(offset)?.position ?? source.result.storeAt(offset) ?? offset;
+        offset = source.result.readAt(offset) ?? source.result.storeAt(offset) ?? offset;
       const template = source.result.templateAt(place.offset);
       if (template) {
         // A source of its own, without the one around it.
@@ -299,10 +299,6 @@ export const createRealm = (options: RealmOptions): Realm => {
     isAtProgramLevel(native: string | undefined): boolean {
       const first = nativeFrames(native).find((item) => item !== undefined);
       return !!first && !functionAt(first.source, first.place.offset);
-    },
-    isComputedRead(native: string | undefined): boolean {
-      const first = nativeFrames(native)[0];
-      return !!first && !first.place.isExact && !!first.source.result.readAt(first.place.offset)?.isComputed;
     },
     maxSteps: options.maxSteps ?? DEFAULT_STEPS,
     interrupt: (kind: Interrupt["kind"]) => new Interrupt(kind),

@@ -529,6 +529,9 @@ export const createRepl = (options: ReplOptions): Repl => {
       put(text);
     },
     write: (bytes) => send(bytes),
+    inject(bytes) {
+      waiting += bytes;
+    },
     device: () => deviceName,
     setDevice(name) {
       if (name === deviceName) return;

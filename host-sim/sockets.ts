@@ -2,8 +2,11 @@
  * Sockets and servers of the board: modules `net` and `dgram` and `http.createServer`, on Node's `net` and `dgram`. A
  * server listens on this computer's loopback interface only, at the port the board's program asks for.
  */
+import { spawnSync } from "node:child_process";
 import dgram from "node:dgram";
+import { existsSync, readFileSync } from "node:fs";
 import net from "node:net";
+import tls from "node:tls";
 import type { Clock, Deliver, Events } from "./clock";
 import { boardError, withEvents } from "./clock";
 
@@ -15,6 +18,8 @@ export interface SocketsOptions {
   online?: () => boolean;
   /** Console lines Espruino prints where it does not throw ("ERROR: …"). */
   print?: (line: string) => void;
+  /** Whether a connection is refused, where that can be known at once (see `isRefused`). Without it: never. */
+  refuses?: (host: string, port: number) => boolean;
 }
 
 /** Events: `connect` (the socket), `data` (text), `drain`, `end`, `close` (whether there was an error), `error`. */
@@ -55,13 +60,16 @@ export interface ServerResponse extends Events {
   end(data?: unknown): void;
 }
 
+type Connect = (options: { host?: string; port?: number }, callback?: (socket: Socket) => void) => Socket | undefined;
+
 export interface Sockets {
-  net: {
-    connect(options: { host?: string; port?: number }, callback?: (socket: Socket) => void): Socket | undefined;
-    createServer(callback: (socket: Socket) => void): Server;
-  };
+  net: { connect: Connect; createServer(callback: (socket: Socket) => void): Server };
+  /** `connect` is heard when the computer at the other end has answered; whether it speaks TLS shows later. */
+  tls: { connect: Connect };
   dgram: { createSocket(options: unknown, callback?: (socket: DatagramSocket) => void): DatagramSocket };
   createHttpServer(callback: (request: ServerRequest, response: ServerResponse) => void): Server;
+  /** Whether a connection is refused, as far as that is known at once. */
+  refuses(host: string, port: number): boolean;
   /** Closes everything. No event is delivered afterwards. */
   closeAll(): void;
 }
@@ -71,7 +79,56 @@ const PIECE_BYTES = 536;
 const NO_CONNECTION = -11;
 const CLOSED = "This socket is closed";
 const CONNECT_ERRNO: Record<string, number> = { ECONNREFUSED: 111, EHOSTUNREACH: 118, ENETUNREACH: 118, ETIMEDOUT: 116 };
+const UNSENT_DATA = -8;
 const SERVER = "Espruino 2v29";
+const ERRNO_REFUSED = 111;
+
+/** A board checks no certificate and gives every server the same name; its TLS ends with version 1.2. */
+export const TLS_OPTIONS = {
+  rejectUnauthorized: false,
+  servername: "mbed TLS Server 1",
+  maxVersion: "TLSv1.2",
+} as const;
+/** What TLS says when the other end has closed. */
+export const TLS_CLOSE_NOTIFY = -30848;
+
+/** The exception that a failed TLS handshake leaves; undefined where the error is none of TLS. */
+export const handshakeError = (error: NodeJS.ErrnoException): Error | undefined => {
+  const { code = "" } = error;
+  const isCut = code === "ECONNRESET" && /TLS/.test(error.message);
+  if (!isCut && !/^(EPROTO$|ERR_SSL_)/.test(code)) return undefined;
+  const what = isCut ? "-0x1" : /alert/i.test(code + error.message) ? "-0x7780" : "-0x7200";
+  return boardError("InternalError", `mbedtls_ssl_handshake returned ${what}`);
+};
+
+/** Where Linux shows the sockets of this computer, and the state there of those that listen. */
+const SOCKET_TABLES = ["/proc/net/tcp", "/proc/net/tcp6"];
+const LISTENING = "0A";
+const CONNECT_MS = 2000;
+const TRY_TO_CONNECT = `
+  require("net")
+    .connect(Number(process.argv[2]), process.argv[1])
+    .on("connect", () => process.exit(0))
+    .on("error", (error) => process.exit(error.code === "ECONNREFUSED" ? 1 : 0));`;
+
+/**
+ * Whether a connection to this computer is refused, found out while the caller waits, as a board does. Where the
+ * system's table shows nobody who listens, another process tries: a port may be handed on to elsewhere. False for other
+ * computers, and where there is no such table: it shows later then.
+ */
+export const isRefused = (host: string, port: number): boolean => {
+  if (!/^(localhost|127\.\d+\.\d+\.\d+)$/i.test(host)) return false;
+  const tables = SOCKET_TABLES.filter((file) => existsSync(file));
+  const end = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  const listens = (row: string): boolean => {
+    const [, local = "", , state] = row.trim().split(/\s+/);
+    return state === LISTENING && local.endsWith(end);
+  };
+  if (tables.length === 0 || tables.some((file) => readFileSync(file, "latin1").split("\n").some(listens))) return false;
+  const env = { PATH: process.env.PATH };
+  const attempt = spawnSync(process.execPath, ["-e", TRY_TO_CONNECT, host, String(port)], { timeout: CONNECT_MS, env });
+  return attempt.status === 1;
+};
 
 const hide = (target: object, names: string[]): void => {
   for (const name of names) Object.defineProperty(target, name, { enumerable: false });
@@ -149,6 +206,10 @@ const createBody = (headers: Record<string, string>): { push(text: string): { te
 export const createSockets = (options: SocketsOptions): Sockets => {
   const online = options.online ?? (() => true);
   const print = options.print ?? (() => {});
+  /** At the ports of the board's own servers somebody listens, even where this computer gets to it a moment later. */
+  const ownPorts = new Map<Server, number>();
+  const refuses = (host: string, port: number): boolean =>
+    ![...ownPorts.values()].includes(port) && !!options.refuses?.(host, port);
   const open = new Set<{ destroy(): void }>();
   let isClosed = false;
   const deliver: Deliver = (fn) =>
@@ -168,13 +229,15 @@ export const createSockets = (options: SocketsOptions): Sockets => {
       const bytes = Buffer.from(String(data), "latin1");
       if (bytes.length === 0) return false;
       unsent++;
-      node.write(bytes, () => {
+      node.write(bytes, (error) => {
+        if (error) return;
         if (--unsent === 0 && !isEnded && !node.destroyed) target().emit("drain", target());
       });
       return false;
     };
     return {
       write,
+      hasUnsent: () => unsent > 0,
       end(data?: unknown): void {
         if (isEnded) throw boardError("Error", CLOSED);
         if (data !== undefined) write(data);
@@ -192,6 +255,7 @@ export const createSockets = (options: SocketsOptions): Sockets => {
   const createSocket = (node: net.Socket, isClient: boolean): Socket => {
     track(node);
     let failure: { code: number; message: string } | undefined;
+    let raised: Error | undefined;
     const out = writer(node, () => socket);
     const socket = withEvents({ write: out.write, end: out.end }, deliver) as unknown as Socket;
     hide(socket, ["write", "end"]);
@@ -205,13 +269,25 @@ export const createSockets = (options: SocketsOptions): Sockets => {
       if (errno !== undefined || error.syscall === "getaddrinfo") {
         const message = errno === undefined ? "Unable to locate host" : "Unable to create socket";
         failure = { code: NO_CONNECTION, message };
+        return;
       }
+      raised = handshakeError(error);
+      if (raised && out.hasUnsent()) failure = { code: UNSENT_DATA, message: "unsent data" };
     });
-    node.on("end", () => node.end());
+    node.on("end", () => {
+      if (node instanceof tls.TLSSocket) failure = { code: TLS_CLOSE_NOTIFY, message: "unknown error" };
+      node.end();
+    });
     node.on("close", () => {
       if (failure) socket.emit("error", failure);
       socket.emit("end");
       socket.emit("close", failure !== undefined);
+      if (raised) {
+        const error = raised;
+        deliver(() => {
+          throw error;
+        });
+      }
     });
     return socket;
   };
@@ -228,6 +304,7 @@ export const createSockets = (options: SocketsOptions): Sockets => {
             print(`ERROR: Unable to listen on port ${port}: ${reason}`);
           });
           node.listen(Number(port) & 0xffff, "127.0.0.1");
+          ownPorts.set(server, Number(port) & 0xffff);
           const handle = { destroy: () => void node.close() };
           open.add(handle);
           node.on("close", () => open.delete(handle));
@@ -237,6 +314,7 @@ export const createSockets = (options: SocketsOptions): Sockets => {
         close(): void {
           if (!isListening) return print("WARNING: Server not found!");
           isListening = false;
+          ownPorts.delete(server);
           node.close();
         },
       },
@@ -407,24 +485,34 @@ export const createSockets = (options: SocketsOptions): Sockets => {
     return response;
   };
 
+  const connector =
+    (connect: (where: { host: string; port: number }) => net.Socket): Connect =>
+    (wanted, callback) => {
+      if (typeof wanted !== "object" || wanted === null) {
+        print(`ERROR: Expecting Options to be an Object but it was ${typeof wanted}`);
+        return undefined;
+      }
+      needNetwork();
+      const host = wanted.host === undefined ? "127.0.0.1" : String(wanted.host);
+      const port = Number(wanted.port) & 0xffff;
+      if (refuses(host, port)) {
+        print(`ERROR: Connect failed (err ${ERRNO_REFUSED})`);
+        throw boardError("InternalError", "Unable to create socket");
+      }
+      const node = connect({ host, port });
+      const socket = createSocket(node, true);
+      if (callback) socket.on("connect", callback);
+      node.on("connect", () => {
+        socket.emit("connect", socket);
+        if (node.writableLength === 0) socket.emit("drain", socket);
+      });
+      return socket;
+    };
+
   return {
+    tls: { connect: connector((where) => tls.connect({ ...where, ...TLS_OPTIONS })) },
     net: {
-      connect(wanted, callback) {
-        if (typeof wanted !== "object" || wanted === null) {
-          print(`ERROR: Expecting Options to be an Object but it was ${typeof wanted}`);
-          return undefined;
-        }
-        needNetwork();
-        const host = wanted.host === undefined ? "127.0.0.1" : String(wanted.host);
-        const node = net.connect({ host, port: Number(wanted.port) & 0xffff });
-        const socket = createSocket(node, true);
-        if (callback) socket.on("connect", callback);
-        node.on("connect", () => {
-          socket.emit("connect", socket);
-          if (node.writableLength === 0) socket.emit("drain", socket);
-        });
-        return socket;
-      },
+      connect: connector((where) => net.connect(where)),
       createServer(callback) {
         const server = listening((node) => server.emit("connect", createSocket(node, false)));
         server.on("connect", callback);
@@ -437,6 +525,7 @@ export const createSockets = (options: SocketsOptions): Sockets => {
       server.on("connect", callback);
       return server;
     },
+    refuses,
     closeAll() {
       isClosed = true;
       for (const handle of [...open]) handle.destroy();

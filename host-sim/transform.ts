@@ -72,8 +72,8 @@ export interface Transformed {
   nameAt(offset: number, name: string): number;
   /** Where the interpreter reports that a variable may not be set, which V8 places there. */
   storeAt(offset: number): number | undefined;
-  /** The reading of a field that V8 places there, and where the interpreter reports that it failed. */
-  readAt(offset: number): { position: number; isComputed: boolean } | undefined;
+  /** Where the interpreter reports that the reading of a field failed, which V8 places there. */
+  readAt(offset: number): number | undefined;
   /** The expression of a template literal around the offset: the interpreter reads it as a source of its own. */
   templateAt(offset: number): { start: number; end: number } | undefined;
 }
@@ -277,7 +277,7 @@ const isPlainOperation = (node: Node): boolean => {
   const right = staticType(node.right);
   if (node.operator === "===" || node.operator === "!==")
     return [left, right].some((type) => type !== undefined && type !== "number" && type !== "object");
-  return left === right && (left === "number" || (left === "string" && node.operator !== "+"));
+  return left === right && (left === "number" || (left === "string" && /^([<>]=?|[=!]==?)$/.test(node.operator)));
 };
 
 /** Whether a value is certainly no object that would be asked for its value. */
@@ -331,7 +331,10 @@ export const transform = (source: string, options: TransformOptions): Transforme
     if (isFunctionNode(node)) {
       for (let outer: Scope | undefined = scope; outer; outer = functionScope(outer).parent)
         holdsFunctions.add(functionScope(outer).node);
-      if (node.type === "FunctionDeclaration") declare(functionScope(scope), node.id.name, node.start, branch);
+      if (node.type === "FunctionDeclaration") {
+        declare(functionScope(scope), node.id.name, node.start, branch);
+        node.id.isOfFunction = true;
+      }
       branch = undefined;
       inner = { parent: scope, isFunction: true, node, names: new Map() };
       scopes.set(node, inner);
@@ -349,8 +352,10 @@ export const transform = (source: string, options: TransformOptions): Transforme
       if (node.type === "CatchClause" && node.param) declare(inner, node.param.name, -1);
     } else if (node.type === "ClassDeclaration") {
       declare(functionScope(scope), node.id.name, node.start, branch);
+      node.id.isOfFunction = true;
     } else if (node.type === "VariableDeclaration") {
       for (const item of node.declarations) {
+        item.id.isOfFunction = node.kind === "var";
         if (node.kind === "var") declare(functionScope(scope), item.id.name, item.id.start, branch);
         else declare(scope, item.id.name, item.id.start);
       }
@@ -372,46 +377,65 @@ export const transform = (source: string, options: TransformOptions): Transforme
   };
   for (const statement of program.body) analyse(statement, program, root, []);
 
+  /** The scopes whose variables are meant; none for what is global. */
+  const targets = new Map<Reference, Scope | undefined>();
+
   // A name used above its declaration means the one outside: the declared one gets another name. So it is where the
   // declaration stands in a branch: which one is meant is then known when it is executed.
   {
-    const resolve = (reference: Reference): Scope | undefined => {
-      for (let scope: Scope | undefined = reference.scope; scope; scope = scope.parent)
-        if (scope.names.has(reference.node.name)) return scope;
-      return undefined;
-    };
     const isGlobal = (scope: Scope) => scope === root && isProgram;
-    const early = new Set<Reference>();
     const uncertain = new Set<Reference>();
     let renames = 0;
-    for (const reference of references) {
-      const scope = resolve(reference);
-      if (!scope || isGlobal(scope)) continue;
-      const declared = scope.names.get(reference.node.name)!;
-      const { start } = reference.node;
-      const isClosure = functionScope(reference.scope) !== functionScope(scope);
-      const isEarly =
-        !isClosure &&
-        start < declared.start &&
-        !reference.loops.some((loop) => loop.start <= declared.start && declared.start < loop.end);
-      const isCertain = declared.sites.some((site) =>
-        site.branch ? site.start <= start && contains(site.branch, start) : isClosure || !scope.isFunction || site.start <= start,
-      );
-      if (isEarly) early.add(reference);
-      else if (isCertain || declaresName(reference)) continue;
-      else {
-        uncertain.add(reference);
-        declared.isUncertain = true;
+    const rename = (scope: Scope, name: string): void => {
+      scope.names.get(name)!.rename ??= `${name}ρ${options.id}_${renames++}`;
+    };
+    /** In a loop the declaration may have been executed before, if the loop does not make a scope of its own around it. */
+    const isBefore = ({ node, loops }: Reference, scope: Scope): boolean => {
+      const { start } = scope.names.get(node.name)!;
+      const isRepeated = (loop: Node) =>
+        loop.start <= start && start < loop.end && (scope === root || contains(scope.node, loop.start));
+      return node.start < start && !loops.some(isRepeated);
+    };
+    /** The scope whose variable is meant. */
+    const resolve = (reference: Reference): Scope | undefined => {
+      const { name } = reference.node;
+      const isOfFunction: boolean = reference.node.isOfFunction;
+      let isClosure = false;
+      for (let scope: Scope | undefined = reference.scope; scope; scope = scope.parent) {
+        if (scope.names.has(name)) {
+          if (isGlobal(scope)) return undefined;
+          // What belongs to the function is declared in spite of a `let` around it, which V8 does not allow.
+          const isOther = isOfFunction ? !scope.isFunction : !isClosure && isBefore(reference, scope);
+          if (!isOther) return scope;
+          rename(scope, name);
+        }
+        isClosure ||= scope.isFunction;
       }
-      declared.rename ??= `${reference.node.name}ρ${options.id}_${renames++}`;
+      return undefined;
+    };
+    // Nor does it allow one of the name of the caught error.
+    for (const [node, scope] of scopes)
+      if (node.type === "CatchClause")
+        for (const name of scope.names.keys())
+          if (scopes.get(node.body)?.names.has(name)) rename(scope, name);
+    for (const reference of references) targets.set(reference, resolve(reference));
+    for (const [reference, scope] of targets) {
+      if (!scope || !scope.isFunction || declaresName(reference)) continue;
+      const { name, start } = reference.node;
+      const isClosure = functionScope(reference.scope) !== scope;
+      const declared = scope.names.get(name)!;
+      const isCertain = declared.sites.some((site) =>
+        site.branch ? site.start <= start && contains(site.branch, start) : isClosure || site.start <= start,
+      );
+      if (isCertain) continue;
+      uncertain.add(reference);
+      declared.isUncertain = true;
+      rename(scope, name);
     }
-    for (const reference of references) {
+    for (const [reference, scope] of targets) {
       const { node } = reference;
-      const scope = resolve(reference);
-      const name =
-        (scope && !early.has(reference) && scope.names.get(node.name)?.rename) ||
-        (OTHER_RESERVED.has(node.name) ? `${node.name}ρ` : undefined);
-      node.isLocal = scope !== undefined && !isGlobal(scope) && !early.has(reference);
+      const name = scope?.names.get(node.name)?.rename ?? (OTHER_RESERVED.has(node.name) ? `${node.name}ρ` : undefined);
+      node.isLocal = scope !== undefined;
       if (name) {
         const key = reference.isShorthand ? `${source.slice(node.start, node.end)}:` : "";
         node.code = name;
@@ -459,7 +483,7 @@ export const transform = (source: string, options: TransformOptions): Transforme
   const calls = new Map<number, CallSite>();
   const exactCalls = new Map<number, CallSite>();
   const names = new Map<number, number>();
-  const reads = new Map<number, { position: number; isComputed: boolean }>();
+  const reads = new Map<number, number>();
   /** Where V8 places the setting of a variable, and where the interpreter reports that it may not be set. */
   const stores = new Map<number, number>();
   const templates: { start: number; end: number }[] = [];
@@ -470,6 +494,12 @@ export const transform = (source: string, options: TransformOptions): Transforme
     fn: Node | null;
     names: Scope;
     classVariable?: string;
+    /** In the block of a `finally`: its label, which is where a jump out of it goes. */
+    breakTo?: string;
+    continueTo?: string;
+    returnTo?: string;
+    /** Labels of the `finally` blocks around that want to know of a `return`. */
+    returning?: string[];
   }
 
   const functionId = (node: Node, name: string): number => {
@@ -501,7 +531,8 @@ export const transform = (source: string, options: TransformOptions): Transforme
 
   /** Rewrites parameters and body. */
   const functionBody = (node: Node, context: Context): void => {
-    const inner: Context = { ...context, fn: node, names: scopes.get(node)! };
+    const { scope, classVariable } = context;
+    const inner: Context = { scope, classVariable, fn: node, names: scopes.get(node)! };
     const declared = inner.names.names;
     for (const param of node.params) {
       const known = declared.get(param.name);
@@ -545,7 +576,10 @@ export const transform = (source: string, options: TransformOptions): Transforme
     statements(body.body, body, inner);
     const rest = body.body[0]?.restEnd;
     if (rest !== undefined) remove(body.body[0].end, rest);
-    after(body.end - 1, ";ε.out(δ);");
+    // A `return` in a `finally` sets the result, and the function goes on.
+    const isLate = lateReturns.has(node);
+    if (isLate) before(body.start + 1, "var Ω;");
+    after(body.end - 1, isLate ? ";return ε.out(δ,Ω);" : ";ε.out(δ);");
   };
 
   const broken = (node: { message: string; position: number; errorType?: string }): string =>
@@ -587,6 +621,11 @@ export const transform = (source: string, options: TransformOptions): Transforme
   const argumentsOf = (fn: Node): string =>
     fn.type === "ArrowFunctionExpression" ? "ζ" : `(ζ??=ε.args(arguments,${fn.params.length}))`;
 
+  const refersTo = (node: Node, name: string, scope: Scope): boolean =>
+    references.some(
+      (reference) => reference.node.name === name && contains(node, reference.node.start) && targets.get(reference) === scope,
+    );
+
   const declaration = (node: Node, parent: Node, context: Context): void => {
     const isHead = LOOPS.has(parent.type) && parent.body !== node;
     const isGlobal =
@@ -623,13 +662,16 @@ export const transform = (source: string, options: TransformOptions): Transforme
       // A second declaration of a name in one scope is an assignment.
       const scope = node.kind === "var" ? functionScope(context.names) : context.names;
       const isAgain = list.some((item) => scope.names.get(item.id.name)?.isEmitted);
-      const isMixed = isAgain || list.some((item, index) => list.findIndex((other) => other.id.name === item.id.name) < index);
+      const isSelfish = node.kind !== "var" && list.some((item) => item.init && refersTo(item.init, item.id.name, scope));
+      const isMixed = isAgain || isSelfish || list.some((item, index) => list.findIndex((other) => other.id.name === item.id.name) < index);
       const isOuter = !isHead && scope.isFunction && node.kind === "let";
       if (node.kind !== "var" && isMixed) {
         list.forEach((item, index) => {
           const known = scope.names.get(item.id.name);
-          const keyword = known?.isEmitted ? "" : `${node.kind} `;
-          update(index ? list[index - 1].end : node.start, item.id.start, `${index ? ";" : ""}${keyword}`);
+          // The variable exists while its own value is computed.
+          const isOwn = item.init && refersTo(item.init, item.id.name, scope);
+          const code = isOwn ? `let ${nameOf(item.id)};` : `${node.kind} `;
+          update(index ? list[index - 1].end : node.start, item.id.start, `${index ? ";" : ""}${known?.isEmitted ? "" : code}`);
           if (!item.init) update(item.id.start, item.id.end, known?.isEmitted ? "0" : `${nameOf(item.id)}`);
           else visit(item.init, item, context);
           if (known) known.isEmitted = true;
@@ -659,7 +701,7 @@ export const transform = (source: string, options: TransformOptions): Transforme
 
   const loop = (node: Node, context: Context): void => {
     const head = node.type === "ForStatement" ? node.init : node.left;
-    const inner = { ...context, names: scopes.get(node)! };
+    const inner = { ...context, names: scopes.get(node)!, breakTo: undefined, continueTo: undefined };
     // `for (const …;…)` has one constant in either language.
     const isLet =
       head?.type === "VariableDeclaration" &&
@@ -695,7 +737,10 @@ export const transform = (source: string, options: TransformOptions): Transforme
       before(outerStart(node.right), ` ${helper(name, outerLast(node.body))}`);
       visit(node.right, node, inner);
       after(outerEnd(node.right), ")");
+      const isBlock = node.body.type === "BlockStatement";
+      if (!isBlock) before(node.body.start, "{");
       visit(node.body, node, inner);
+      if (!isBlock) after(node.body.end, "}");
     }
     if (isEnclosed) after(node.end, "}");
   };
@@ -796,10 +841,10 @@ export const transform = (source: string, options: TransformOptions): Transforme
         return;
       case "WhileStatement":
         visit(node.test, node, context);
-        countedBody(node, context);
+        countedBody(node, { ...context, breakTo: undefined, continueTo: undefined });
         return;
       case "DoWhileStatement":
-        countedBody(node, context);
+        countedBody(node, { ...context, breakTo: undefined, continueTo: undefined });
         visit(node.test, node, context);
         semicolon(node, node.end);
         return;
@@ -817,15 +862,7 @@ export const transform = (source: string, options: TransformOptions): Transforme
         expressionStatement(node, parent, context);
         return;
       case "TryStatement":
-        visit(node.block, node, context);
-        if (node.handler) {
-          const { handler } = node;
-          const name = handler.param ? nameOf(handler.param) : "ξ";
-          if (!handler.param) after(handler.body.start, "(ξ)");
-          before(handler.body.start + 1, `ε.out(δ);${name}=ε.caught(${name});`);
-          visit(handler.body, handler, { ...context, names: scopes.get(handler)! });
-        }
-        if (node.finalizer) visit(node.finalizer, node, context);
+        tryStatement(node, context);
         return;
       case "ReturnStatement": {
         const start = node.start + "return".length;
@@ -841,16 +878,22 @@ export const transform = (source: string, options: TransformOptions): Transforme
           );
           return;
         }
+        const notes = (context.returning ?? []).map((label) => `${label}π=2,`).join("");
+        const { returnTo } = context;
+        if (returnTo) update(node.start, start, "{const ω");
         if (!node.argument) {
-          after(start, " ε.out(δ)");
-          semicolon(node, start);
-          return;
+          after(start, returnTo ? "=undefined;" : ` ${notes}ε.out(δ)`);
+          if (!returnTo) semicolon(node, start);
+        } else {
+          update(start, outerStart(node.argument), returnTo ? "=(" : ` ε.out(δ,(${notes}`);
+          visit(node.argument, node, context);
+          after(outerEnd(node.argument), returnTo ? ");" : "))");
+          if (!returnTo) semicolon(node, outerEnd(node.argument));
         }
-        update(start, outerStart(node.argument), " ");
-        before(outerStart(node.argument), "ε.out(δ,(");
-        visit(node.argument, node, context);
-        after(outerEnd(node.argument), "))");
-        semicolon(node, outerEnd(node.argument));
+        if (returnTo) {
+          lateReturns.add(context.fn!);
+          after(node.end, `if(${returnTo}π===2)return ${notes}ε.out(δ,ω);Ω=ω;break ${returnTo};}`);
+        }
         return;
       }
       case "ThrowStatement":
@@ -862,8 +905,12 @@ export const transform = (source: string, options: TransformOptions): Transforme
       case "ContinueStatement": {
         const word = node.type === "BreakStatement" ? "break" : "continue";
         const what = `${word.toUpperCase()} statement outside of ${word === "break" ? "SWITCH, " : ""}FOR or WHILE loop`;
+        const label = word === "break" ? context.breakTo : context.continueTo;
         if (node.isOutside) update(node.start, node.start + word.length, broken({ message: what, position: node.start }));
-        else semicolon(node, node.start + word.length);
+        else {
+          if (label) update(node.start, node.start + word.length, `break ${label}`);
+          semicolon(node, node.start + word.length);
+        }
         return;
       }
       case "DebuggerStatement":
@@ -1120,11 +1167,51 @@ export const transform = (source: string, options: TransformOptions): Transforme
     if (node.alternate) branch(node.alternate);
   };
 
+  let finallies = 0;
+  /** Functions in which a `finally` may give the result. */
+  const lateReturns = new Set<Node>();
+  const tryStatement = (node: Node, context: Context): void => {
+    const { block, handler, finalizer } = node;
+    let inner = context;
+    const label = `φ${options.id}_${finallies}`;
+    if (finalizer) {
+      finallies++;
+      if (returnsIn(finalizer)) inner = { ...context, returning: [...(context.returning ?? []), label] };
+      before(node.start, `{let ${label}π=0;try{`);
+      if (!handler) remove(node.start, block.start);
+    }
+    visit(block, node, inner);
+    if (handler) {
+      const name = handler.param ? nameOf(handler.param) : "ξ";
+      if (!handler.param) after(handler.body.start, "(ξ)");
+      before(handler.body.start + 1, `ε.out(δ);${name}=ε.caught(${name});`);
+      visit(handler.body, handler, { ...inner, names: scopes.get(handler)! });
+    }
+    if (!finalizer) return;
+    // What `finally` throws is lost where nothing was thrown before, and no jump leads out of it; only a `return` after
+    // a `return` counts.
+    const end = handler ? handler.body.end : block.end;
+    update(end, finalizer.start, `}catch(ψ){${label}π=1;throw ψ;}finally{ε.out(δ);${label}:try`);
+    const jumps = { breakTo: label, continueTo: label, returnTo: label };
+    visit(finalizer, node, { ...context, ...jumps });
+    after(finalizer.end, `catch(χ){χ=ε.caught(χ);if(${label}π===1)throw χ;}}}`);
+  };
+  const returnsIn = (node: Node): boolean =>
+    node.type === "ReturnStatement" || (!isFunctionNode(node) && children(node).some(returnsIn));
+
   const switchStatement = (node: Node, context: Context): void => {
-    visit(node.discriminant, node, context);
+    // Objects count as nothing there: their `valueOf` is called while nothing is executed.
+    const compared = (value: Node, parent: Node): void => {
+      const isObject = !hasPlainTruth(value) || staticType(value) === "object";
+      if (isObject) before(outerStart(value), "ε.compared(");
+      visit(value, parent, context);
+      if (isObject) after(outerEnd(value), ")");
+    };
+    compared(node.discriminant, node);
+    const inner = { ...context, breakTo: undefined };
     for (const item of node.cases) {
-      if (item.test) visit(item.test, item, context);
-      statements(item.consequent, item, context);
+      if (item.test) compared(item.test, item);
+      statements(item.consequent, item, inner);
     }
     if (node.broken) {
       remove(node.broken.from, node.end - 1);
@@ -1162,26 +1249,32 @@ export const transform = (source: string, options: TransformOptions): Transforme
     semicolon(node, end);
   };
 
+  const isSetByLoop = (node: Node, parent: Node): boolean =>
+    (parent.type === "ForInStatement" || parent.type === "ForOfStatement") && parent.left === node;
+
   const member = (node: Node, parent: Node, context: Context): void => {
     const { object, property } = node;
     const isCallee = parent.type === "CallExpression" && parent.callee === node;
     const reported = node.computed ? node.last : node.operator;
     reportName(object, reported);
-    reads.set(node.computed ? node.operator : property.start, { position: reported, isComputed: node.computed });
     if (node.computed) {
-      visit(object, node, context);
-      if (property.type === "Literal" && typeof property.value === "number" && !Number.isInteger(property.value))
-        update(property.start, property.end, `${helper("str", property.start)}${property.value})`);
-      else visit(property, node, context);
+      if (object.type === "Super" || isSetByLoop(node, parent)) {
+        visit(object, node, context);
+        visit(property, node, context);
+        return;
+      }
+      before(outerStart(object), helper("at", reported));
+      memberArguments(node, node.end, ")", context);
       return;
     }
+    reads.set(property.start, reported);
     if (property.end - property.start !== property.name.length || isTokenByte(property))
       update(property.start, property.end, property.name);
     const isTarget =
       (parent.type === "AssignmentExpression" && parent.left === node) ||
       isCallee ||
       parent.type === "UpdateExpression" ||
-      ((parent.type === "ForInStatement" || parent.type === "ForOfStatement") && parent.left === node);
+      isSetByLoop(node, parent);
     if (property.name === "name" && !isTarget && object.type !== "Super") {
       before(outerStart(object), helper("nameOf", reported));
       visit(object, node, context);
@@ -1247,7 +1340,21 @@ export const transform = (source: string, options: TransformOptions): Transforme
     // A name in brackets is called without its object.
     if (callee.outerStart !== undefined && callee.type === "MemberExpression") before(callee.start, "0,");
     const isNamed = callee.outerStart === undefined && callee.type === "MemberExpression";
-    calls.set(isNamed ? callee.property.start : callee.type === "Identifier" && !callee.outerStart ? callee.start : node.open, site);
+    const isVariable = callee.type === "Identifier" && callee.outerStart === undefined;
+    calls.set(isNamed ? callee.property.start : isVariable ? callee.start : node.open, site);
+    // What is no function is found before the arguments are read. A global may be a getter: it is read once.
+    if (isVariable && !callee.isUncertain && !(BUILT_IN_FUNCTIONS.has(callee.name) && !callee.isLocal)) {
+      const value = callee.isLocal ? nameOf(callee) : "ε.u";
+      const check = `typeof ${value}==="function"||${helper("checkCall", callee.start)}${value},${JSON.stringify(callee.name)})`;
+      if (callee.isLocal) {
+        before(callee.start, `(${check},`);
+        after(node.end, ")");
+      } else {
+        before(callee.start, "(ε.u=");
+        after(callee.end, `,${check},ε.u)`);
+        calls.set(node.open, site);
+      }
+    }
     visit(callee, node, context);
     list();
   };

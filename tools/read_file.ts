@@ -1,5 +1,7 @@
 import { setting } from "../firmware/config";
 import { openSource } from "../firmware/disk";
+import { mediaType } from "../firmware/media-type";
+import { createParts } from "../firmware/parts";
 import { cutUtf8 } from "../firmware/text";
 import type { Tool } from "../firmware/types";
 
@@ -25,6 +27,15 @@ const readFile: Tool = {
   execute(args) {
     const source = openSource(args.path);
     if (typeof source === "string") return { isError: true, content: source };
+    // A picture is shown.
+    const type = setting("multimodal") ? mediaType(source.name, source.read(0, 12)) : "";
+    if (type) {
+      source.close();
+      const parts = createParts(2);
+      parts.append("text", args.path + ", " + type + ", " + source.size + " bytes");
+      parts.append("image", args.path);
+      return parts;
+    }
     const first = args.start_row || 1;
     // What the result may hold, less the line above the rows.
     const room = Math.max(setting("toolResultBytes") - 128, 32);

@@ -1,5 +1,5 @@
 import { setting } from "../firmware/config";
-import { openSink, type Sink } from "../firmware/disk";
+import { openSink, type Sink } from "../firmware/sink";
 import { send } from "../firmware/fetch";
 import type { Tool, ToolOutput } from "../firmware/types";
 

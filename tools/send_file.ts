@@ -1,6 +1,5 @@
-import { setting } from "../firmware/config";
 import { openSource } from "../firmware/disk";
-import { mediaType } from "../firmware/media";
+import { mediaType } from "../firmware/media-type";
 import { upload } from "../firmware/upload";
 import type { Tool, ToolOutput } from "../firmware/types";
 

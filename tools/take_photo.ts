@@ -1,6 +1,6 @@
 import { openVc0706 } from "../firmware/camera";
 import { setting } from "../firmware/config";
-import { freePath, openSink, type Sink } from "../firmware/disk";
+import { freePath, openSink, type Sink } from "../firmware/sink";
 import { createParts } from "../firmware/parts";
 import { pinProblem } from "../firmware/pins";
 import type { Tool, ToolOutput } from "../firmware/types";
@@ -64,7 +64,7 @@ const takePhoto: Tool = {
       }
 
       camera.take(function (failure, size) {
-        if (failure) return end(failure + " Tell the person to check that it has power, cameraPins (rx and tx may be the wrong way round) and cameraBaud (" + baud + ").");
+        if (failure) return end(failure + " Tell the person to check its power, cameraPins (rx and tx may be the wrong way round) and cameraBaud (" + baud + ").");
         if (size < LEAST_BYTES || size > MOST_BYTES) return end("The camera says that its picture has " + size + " bytes, which cannot be.");
         const opened = openSink(path, size);
         if (typeof opened === "string") return end(opened);
@@ -78,11 +78,12 @@ const takePhoto: Tool = {
             failure = failure || sink!.write(piece);
             if (failure) return end(failure);
             at += piece.length;
-            if (at < size) next();
+            // From the idle loop: here the stack is deep, and all of it holds memory.
+            if (at < size) setTimeout(next, 1);
             else end("");
           });
         }
-        next();
+        setTimeout(next, 1);
       });
     });
   },

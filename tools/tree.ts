@@ -1,4 +1,4 @@
-import { cardProblem, checkCardPath, isOnCard } from "../firmware/disk";
+import { cardProblem, checkCardPath, isOnCard } from "../firmware/card";
 import type { Tool } from "../firmware/types";
 
 const tree: Tool = {

@@ -1,6 +1,7 @@
 import { ResultOf } from "./draft";
 import { isStopWord, tokenize } from "./language";
 import type { Step } from "./calculate";
+import { type Media, tellMedia } from "./media";
 import { forceStep, makePlan, type Memory, type Plan } from "./plan";
 import { profileTools } from "./profile";
 import type { ChatMessage, ChatRequest } from "./protocol";
@@ -13,6 +14,8 @@ export type Answer = { text: string } | { toolCalls: { name: string; arguments: 
 interface Exchange {
   text: string;
   outcomes: Outcome[];
+  /** Files that came with the message, and with the results. */
+  media: Media[];
   reply: string;
 }
 
@@ -26,7 +29,8 @@ export function answer(request: ChatRequest): Answer {
   const profiles = profileTools(request.tools);
   if (current === undefined) return { text: `${introduce()}\n${tellAbilities(profiles)}` };
 
-  if (profiles.length === 0) return { text: tellWithoutTools(current) };
+  const seen = tellMedia(current.media);
+  if (profiles.length === 0) return { text: tellWithoutTools(current, seen) };
   const memory = remember(exchanges.slice(0, -1));
   const plan = planExchange(current.text, exchanges, request, memory);
   const progress = follow(plan, current.outcomes);
@@ -41,16 +45,20 @@ export function answer(request: ChatRequest): Answer {
     }
     if (calls.length > 0) return { toolCalls: request.parallelToolCalls ? calls : calls.slice(0, 1) };
   }
-  return { text: compose(current, plan, progress, profiles) };
+  return { text: compose(current, plan, progress, profiles, seen) };
 }
 
 function readExchanges(messages: ChatMessage[]): Exchange[] {
   const exchanges: Exchange[] = [];
   const open = new Map<string, Outcome>();
-  for (const message of messages) {
+  for (const [index, message] of messages.entries()) {
     const current = exchanges.at(-1);
-    if (message.role === "user") {
-      exchanges.push({ text: message.text, outcomes: [], reply: "" });
+    // Where a tool message holds only text, the files of a result come in a user message right after it.
+    const isOfResult = messages[index - 1]?.role === "tool";
+    if (message.role === "user" && isOfResult && message.media.length > 0) {
+      current?.media.push(...message.media);
+    } else if (message.role === "user") {
+      exchanges.push({ text: message.text, outcomes: [], media: [...message.media], reply: "" });
     } else if (message.role === "assistant") {
       if (current !== undefined) current.reply = message.text;
       for (const call of message.calls) {
@@ -152,17 +160,25 @@ const isGreeting = (text: string): boolean => hello.test(text) || parting.test(t
 const askingWho =
   /\b(who|what) are you\b|\bwho is this\b|\bare you (a|an|real|human)\b|\byour name\b|\byourself\b|\bwer bist du\b/i;
 
-function compose(current: Exchange, plan: Plan, progress: Progress, profiles: ReturnType<typeof profileTools>): string {
+/** `seen`: what is to be said of the files. */
+function compose(
+  current: Exchange,
+  plan: Plan,
+  progress: Progress,
+  profiles: ReturnType<typeof profileTools>,
+  seen: string,
+): string {
   const parts: string[] = [];
   if (askingWho.test(current.text) || (isGreeting(current.text) && plan.steps.length === 0)) parts.push(introduce());
   for (const { step, outcome } of progress.done) parts.push(tellOutcome(outcome, step.text, step.isQuestion));
   for (const outcome of current.outcomes.slice(progress.done.length)) parts.push(tellOutcome(outcome, "", false));
   parts.push(...progress.skipped);
+  if (seen !== "") parts.push(seen);
   const isGreetingOnly = isGreeting(current.text) && current.outcomes.length === 0 && plan.notes.length === 0;
-  if (current.outcomes.length === 0 && plan.notes.length === 0) {
+  if (current.outcomes.length === 0 && plan.notes.length === 0 && seen === "") {
     if (parts.length === 0) parts.push(`I found no tool for that. ${introduce()}`);
     if (!parting.test(current.text)) parts.push(tellAbilities(profiles));
-  } else if (plan.unmet.length > 0 && !isGreetingOnly) {
+  } else if (plan.unmet.length > 0 && !isGreetingOnly && seen === "") {
     const unmet = plan.unmet.filter((clause) => !isGreeting(clause) && !askingWho.test(clause));
     if (unmet.length > 0) parts.push(`I found no tool for ${unmet.map((clause) => `"${clause}"`).join(" and ")}.`);
   }
@@ -171,10 +187,12 @@ function compose(current: Exchange, plan: Plan, progress: Progress, profiles: Re
 }
 
 /** The last word of a run that may call no more tools. */
-function tellWithoutTools(current: Exchange): string {
+function tellWithoutTools(current: Exchange, seen: string): string {
+  if (current.outcomes.length === 0 && seen !== "") return seen;
   if (current.outcomes.length === 0) return `${introduce()} ${tellAbilities([])}`;
   const parts = current.outcomes.map((outcome) =>
     tellOutcome(outcome, current.outcomes.length === 1 ? current.text : "", false),
   );
+  if (seen !== "") parts.push(seen);
   return parts.join(parts.some((part) => part.includes("\n")) ? "\n" : " ");
 }

@@ -66,6 +66,7 @@ const groupWords: Record<string, string> = {
   count: "count number quantity length",
   list: "list ls dir tree directory folder overview",
   file: "file document script",
+  image: "image picture photo photograph",
   read: "read show view display open print cat content contents",
   write: "write save edit change modify replace append overwrite update",
   create: "create make add new start schedule book",
@@ -169,7 +170,7 @@ for (const pair of germanWords.split(" ")) german.set(...(pair.split("=") as [st
 const germanSigns =
   /(^|\s)(und|ist|schalte?|welche|bitte|wie|wer|mal|jetzt|der|das|lies|zeige?|setze?|von|rest|hallo)(?=\s|$|[?!.,])/i;
 
-const fileName = /[\w~-][\w./~-]*\.[a-z][a-z0-9]{0,9}|\/[\w./~-]*[\w~-]|\.[a-z][\w-]+|(?<=^|\s)\//u.source;
+const fileName = /sd:[\w./~*-]*|[\w~-][\w./~-]*\.[a-z][a-z0-9]{0,9}|\/[\w./~-]*[\w~-]|\.[a-z][\w-]+|(?<=^|\s)\//u.source;
 const digits = /0x[0-9a-f]+|\d{1,3}(?:,\d{3})+(?!\d)|\d+(?:\.\d+)?|\.\d+/u.source;
 /** One group a kind of token; the first that fits counts. */
 const tokenPattern = new RegExp(

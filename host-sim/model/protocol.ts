@@ -5,6 +5,11 @@
  * on them later and less clearly: a call's arguments must be a JSON object, and two tools must not share a name.
  */
 
+import { type Media, mediaPartTypes, readMedia } from "./media";
+import { isObject, RequestError } from "./request-error";
+
+export { RequestError };
+
 /** The part of JSON Schema that tools are described in. Unknown keywords are let through and not used. */
 export interface JsonSchema {
   type?: string | string[];
@@ -34,9 +39,10 @@ export interface WireCall {
   arguments: string;
 }
 
-/** A message with its content brought to plain text. */
+/** A message with its content brought to plain text, and the files of a user's beside it. */
 export type ChatMessage =
-  | { role: "system" | "user"; text: string }
+  | { role: "system"; text: string }
+  | { role: "user"; text: string; media: Media[] }
   | { role: "assistant"; text: string; calls: WireCall[] }
   | { role: "tool"; text: string; callId: string };
 
@@ -51,18 +57,6 @@ export interface ChatRequest {
   includeUsage: boolean;
   /** Most tokens of an answer's text, where the request sets a limit. */
   maxTokens?: number;
-}
-
-/** A request that is answered with an HTTP status and OpenAI's error object. */
-export class RequestError extends Error {
-  constructor(
-    readonly status: number,
-    message: string,
-    readonly param: string | null = null,
-    readonly code: string | null = null,
-  ) {
-    super(message);
-  }
 }
 
 const toolNamePattern = /^[a-zA-Z0-9_-]{1,64}$/;
@@ -100,10 +94,6 @@ export function readChatRequest(body: unknown): ChatRequest {
   };
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function typeName(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "an array";
@@ -133,10 +123,7 @@ function readMessage(message: unknown, index: number): ChatMessage {
     case "developer":
       return { role: "system", text: readContent(message.content, `${at}.content`, ["text"]) };
     case "user":
-      return {
-        role: "user",
-        text: readContent(message.content, `${at}.content`, ["text", "image_url", "input_audio"]),
-      };
+      return { role: "user", ...readUserContent(message.content, `${at}.content`) };
     case "assistant":
       return readAssistant(message, at);
     case "tool":
@@ -180,6 +167,31 @@ function readContent(content: unknown, at: string, partTypes: string[]): string 
       return part.text;
     })
     .join("");
+}
+
+/** A text right before a file that is a name, and not the whole of what is said, is the file's label. */
+const labelPattern = /^[^\s[\]]{1,100}$/;
+/** In the place of a file that is not sent any more. */
+const notePattern = /^\[[^\n]*\]$/;
+
+function readUserContent(content: unknown, at: string): { text: string; media: Media[] } {
+  const all = readContent(content, at, ["text", ...mediaPartTypes]);
+  const parts = Array.isArray(content) ? (content as Record<string, unknown>[]) : [];
+  const media: Media[] = [];
+  const texts: string[] = [];
+  parts.forEach((part, i) => {
+    if (part.type !== "text") {
+      const one = readMedia(part, `${at}[${i}]`);
+      const before = i > 0 && parts[i - 1]!.type === "text" ? (parts[i - 1]!.text as string) : "";
+      if (labelPattern.test(before)) one.label ??= before;
+      media.push(one);
+      return;
+    }
+    const text = part.text as string;
+    const isLabel = labelPattern.test(text) && parts[i + 1] !== undefined && parts[i + 1]!.type !== "text";
+    if (!isLabel && !notePattern.test(text)) texts.push(text);
+  });
+  return { text: media.length > 0 || texts.length < parts.length ? texts.join("\n") : all, media };
 }
 
 function readAssistant(message: Record<string, unknown>, at: string): ChatMessage {

@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { answer } from "./answer";
 import { encodeCompletion, encodeStream } from "./encode";
+import { loadMedia } from "./media";
 import { readChatRequest, RequestError } from "./protocol";
 import { modelName } from "./sentence";
 
@@ -64,6 +65,7 @@ async function route(request: Request): Promise<Response> {
   }
   allow(request, "POST", pathname);
   const chat = readChatRequest(await readJson(request));
+  await loadMedia(chat.messages.flatMap((message) => (message.role === "user" ? message.media : [])));
   const reply = answer(chat);
   if (!chat.stream) return Response.json(encodeCompletion(reply, chat));
   const events = encodeStream(reply, chat);

@@ -143,6 +143,9 @@ describe("bad usage exits with 2 and one clear line", () => {
     ["--events -", () => ["--events", "-"], /--events: name a file/],
     ["--state -", () => ["--state=-"], /--state: name a file/],
     ["--storage where no folder can be", () => ["--storage", "/proc/nope/flash"], /--storage: .*\/proc\/nope/],
+    ["--sd on no folder", () => ["--sd", at("none")], /--sd: .*none cannot be used as an SD card/],
+    ["--camera on no folder", () => ["--camera", at("none")], /--camera: .*none cannot be used as a camera/],
+    ["--camera on a folder without pictures", () => ["--camera", dir], /--camera: .*there is no \.jpg file in it/],
     [
       "--storage on a file",
       () => {
@@ -356,6 +359,34 @@ describe("--storage", () => {
     expect(err).toContain("agent.json");
     expect(readFileSync(path.join(at("flash"), ".bootcde"), "utf8")).toBe("print('mine')");
     expect(readFileSync(path.join(at("flash"), "agent.json"), "utf8")).toBe("{{{");
+  });
+});
+
+describe("--sd and --camera", () => {
+  const header = "ffd8ffe000104a46494600010100000100010000ffc000110800f0014003012200021101031101ffda000801010000003f00";
+  const picture = Buffer.concat([Buffer.from(header, "hex"), Buffer.alloc(900, 7), Buffer.from("ffd9", "hex")]);
+  const lines = "take a photo\nread the file sd:notes.txt\n";
+
+  it("a photo goes to the card, and the stand-in says what it sees", async () => {
+    for (const name of ["card", "pictures"]) mkdirSync(at(name));
+    writeFileSync(at("card/notes.txt"), "milk, bread");
+    writeFileSync(at("pictures/a.jpg"), picture);
+    const { code, out, err } = await run(["--sd", at("card"), "--camera", at("pictures")], { stdin: lines });
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toContain(`It is a JPEG image of 320 x 240 pixels, ${picture.length} bytes.`);
+    expect(out).toContain("milk, bread");
+    expect(readFileSync(at("card/photo1.jpg")).equals(picture)).toBe(true);
+  });
+
+  it("the camera is at the port and the speed that are set", async () => {
+    mkdirSync(at("pictures"));
+    writeFileSync(at("pictures/a.jpg"), picture);
+    writeFileSync(at("config.json"), '{"cameraPort":"Serial3","cameraBaud":57600,"multimodal":false}');
+    const env = { AGENT_CONFIG: at("config.json") };
+    const { code, out } = await run(["--camera", at("pictures"), "--ask", "take a photo"], { env });
+    expect(code).toBe(0);
+    expect(out).toContain(`photo1.jpg, ${picture.length} bytes`);
+    expect(out).not.toContain("JPEG image");
   });
 });
 

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile as writeToDisk } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -211,9 +211,10 @@ export function espruinoDriver(binary: string): Driver {
         const settings = JSON.stringify({ ...defaultSettings, baseUrl, ...options.settings });
         const files = { "agent.json": settings, ...options.files, ".bootcde": 'require("agent")' };
         await loadFlash(binary, folder, image, files);
+        for (const [name, content] of Object.entries(options.card ?? {})) await writeToDisk(join(folder, name), content);
         board = startInterpreter(binary, folder, env);
         await waitForPrompt(board.log);
-        return await drive(board, { baseUrl, observe, end });
+        return await drive(board, { baseUrl, cardFolder: folder, observe, end });
       } catch (error) {
         await end().catch(() => undefined);
         throw error;
@@ -240,7 +241,7 @@ async function readMemory({ log, type }: Interpreter): Promise<Memory> {
 
 async function drive(
   board: Interpreter,
-  { baseUrl, observe, end }: { baseUrl: string; observe: boolean; end: () => Promise<void> },
+  { baseUrl, cardFolder, observe, end }: { baseUrl: string; cardFolder: string; observe: boolean; end: () => Promise<void> },
 ): Promise<TestBoard> {
   const { blocksize } = await readMemory(board);
   const hasByteStrings = (await board.query<number>(`"${toBytes("é")}".length`)) === 2;
@@ -250,6 +251,7 @@ async function drive(
     log: board.log,
     events: observe ? board.events : undefined,
     baseUrl,
+    cardFolder,
     hasHardware: false,
     memoryKind: blocksize === ESP32_BLOCKSIZE ? "esp32" : "other",
     hasByteStrings,

@@ -1,10 +1,13 @@
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { http, passthrough } from "msw";
 import { setupServer } from "msw/node";
 import type { AgentEvent } from "../../firmware/types";
 import { createBoard } from "../../host-sim/board";
 import { createManualClock } from "../../host-sim/clock";
+import { createSdCard } from "../../host-sim/sd";
 import { decodeStrings, fromBytes, toBytes } from "./bytes";
 import { createConsoleLog } from "./console-log";
 import { createTestBoard, waitForPrompt } from "./test-board";
@@ -31,7 +34,7 @@ const turnOfEventLoop = (): Promise<void> => new Promise((resolve) => setImmedia
 export function simDriver(): Driver {
   return {
     name: "sim",
-    async start({ model, settings, files, bundle, variables, observe = true }) {
+    async start({ model, settings, files, card, bundle, variables, observe = true }) {
       const clock = createManualClock();
       const log = createConsoleLog(
         (frame) => {
@@ -50,7 +53,9 @@ export function simDriver(): Driver {
           print.error();
         },
       });
-      const board = createBoard({ clock, variables });
+      const cardFolder = await mkdtemp(join(tmpdir(), "agent-card-"));
+      for (const [name, content] of Object.entries(card ?? {})) await writeFile(join(cardFolder, name), content);
+      const board = createBoard({ clock, variables, sd: createSdCard(cardFolder) });
       board.console.onData((bytes) => log.feed(bytes));
       const events: AgentEvent[] = [];
       if (observe) {
@@ -65,6 +70,7 @@ export function simDriver(): Driver {
         model.release();
         await turnOfEventLoop();
         server.close();
+        await rm(cardFolder, { recursive: true, force: true });
       }
 
       try {
@@ -93,6 +99,7 @@ export function simDriver(): Driver {
         log,
         events: observe ? events : undefined,
         baseUrl: BASE_URL,
+        cardFolder,
         hasHardware: true,
         memoryKind: "estimate",
         hasByteStrings: true,

@@ -9,6 +9,7 @@ export interface BoardPort {
   /** All events since power-up, `undefined` where nobody listens for them. */
   events: AgentEvent[] | undefined;
   baseUrl: string;
+  cardFolder: string;
   hasHardware: boolean;
   hasByteStrings: boolean;
   memoryKind: TestBoard["memoryKind"];
@@ -65,6 +66,7 @@ export function createTestBoard(port: BoardPort): TestBoard {
 
   return {
     baseUrl: port.baseUrl,
+    cardFolder: port.cardFolder,
     hasHardware: port.hasHardware,
     hasByteStrings: port.hasByteStrings,
     memoryKind: port.memoryKind,

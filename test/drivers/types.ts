@@ -16,6 +16,8 @@ export interface StartOptions {
   settings?: Record<string, unknown>;
   /** Storage files written before power-up. Text is written as UTF-8. `agent.json` here replaces the settings whole. */
   files?: Record<string, string | Uint8Array>;
+  /** Files of the SD card, which is there even without. */
+  card?: Record<string, string | Uint8Array>;
   /** The code stored as `agent`. Default: `dist/agent.js`. */
   bundle?: Uint8Array;
   /** Variables of the board, where the driver can set them: an ESP32-like build reads them from `ESPR_VARS`. */
@@ -44,6 +46,8 @@ export interface TestBoard {
   readonly memoryKind: "esp32" | "estimate" | "other";
   /** Types at the console. `\x04` is Ctrl-D and `\x03` is Ctrl-C on every driver. */
   type(text: string): void;
+  /** The folder that is the board's SD card. */
+  readonly cardFolder: string;
   /** Waits until what was printed after the last match has `expected`; gives everything printed up to its end. */
   expectOutput(expected: string | RegExp, options?: ExpectOptions): Promise<string>;
   /** Types one REPL line; gives what was printed until it was done and the board at rest, without echo and prompt. */

@@ -3,11 +3,12 @@
  * everything runs until nothing is left to do; it has passed if the global `result` is true then.
  */
 import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { createBoard } from "../../host-sim/board";
 import { createManualClock } from "../../host-sim/clock";
+import { createSdCard } from "../../host-sim/sd";
 
 /** A desktop's stack has no end worth mentioning. */
 const STACK_BYTES = 1_000_000;
@@ -29,10 +30,14 @@ export interface TestOutcome {
   output: string;
 }
 
-/** Runs one script on the simulated board, with time of its own. */
+/** Runs one script on the simulated board, with time of its own. In `tests` on its SD card are the script and the texts. */
 export const runInSimulator = async (folder: string, name: string): Promise<TestOutcome> => {
   const clock = createManualClock();
-  const board = createBoard({ clock, timeAtBootMs: Date.now(), stackBytes: STACK_BYTES });
+  const card = mkdtempSync(path.join(tmpdir(), "espruino-test-"));
+  mkdirSync(path.join(card, "tests"));
+  for (const file of readdirSync(folder))
+    if (file === `${name}.js` || file.endsWith(".txt")) copyFileSync(path.join(folder, file), path.join(card, "tests", file));
+  const board = createBoard({ clock, timeAtBootMs: Date.now(), stackBytes: STACK_BYTES, sd: createSdCard(card) });
   let output = "";
   board.console.onData((bytes) => {
     output += bytes;
@@ -57,6 +62,7 @@ export const runInSimulator = async (folder: string, name: string): Promise<Test
     output += `${(error as Error).message}\n`;
   } finally {
     board.stop();
+    rmSync(card, { recursive: true, force: true });
   }
   return { hasPassed, output };
 };

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestServer } from "./test-server";
-import { fillPorts, type Need, type Probe, settle } from "./transcript";
+import { fillPorts, isOver, type Need, type Probe, settle } from "./transcript";
 
 export interface Interpreter {
   /** What this build has. */
@@ -106,14 +106,15 @@ export const startInterpreter = async (binary: string): Promise<Interpreter> => 
       version,
       async run(probe, server) {
         let from = output.length;
-        type("reset()\n");
+        // What the probe before has left in flash must not be found.
+        type("\x10require('Storage').eraseAll()\nreset()\n");
         await need(() => output.indexOf(BANNER_END, from) >= 0, START_MS, "reset() gave no prompt");
         from = output.length - 1;
         for (const line of probe.input) {
           await typeLine(fillPorts(line, server));
           if (probe.waitMs) await new Promise((resolve) => setTimeout(resolve, probe.waitMs));
         }
-        if (probe.until !== undefined) await waitFor(() => output.indexOf(`\n${probe.until}\r\n`, from) >= 0, PROBE_MS);
+        await waitFor(() => isOver(probe, output.slice(from)), PROBE_MS);
         const end = await mark(1);
         const shown = output.slice(from, end);
         return settle(probe, shown.endsWith(LINE_REMOVED) ? shown.slice(0, -LINE_REMOVED.length) : shown, server);

@@ -70,8 +70,9 @@ const ask = async (
       if (output === probe.output || probe.output === undefined) return output;
     } catch (error) {
       output = (error as Error).message;
-      await renew();
     }
+    // The next attempt must not find the files of this one.
+    await renew();
   }
   return output;
 };

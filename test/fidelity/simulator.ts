@@ -2,7 +2,7 @@
 import { createBoard } from "../../host-sim/board";
 import { createManualClock } from "../../host-sim/clock";
 import type { TestServer } from "./test-server";
-import { fillPorts, type Probe, settle } from "./transcript";
+import { fillPorts, isOver, type Probe, settle } from "./transcript";
 
 const NOW_MS = Date.UTC(2026, 0, 1);
 const GIVE_UP_MS = 10_000;
@@ -21,12 +21,10 @@ export const runOnSimulator = async (probe: Probe, server: TestServer): Promise<
       board.console.write(`${fillPorts(line, server)}\n`);
       clock.advance(probe.waitMs);
     }
-    if (probe.until !== undefined) {
-      const giveUpAt = Date.now() + GIVE_UP_MS;
-      while (!output.includes(`\n${probe.until}\r\n`) && Date.now() < giveUpAt) {
-        await new Promise((resolve) => setImmediate(resolve));
-        clock.advance(1);
-      }
+    const giveUpAt = Date.now() + GIVE_UP_MS;
+    while (!isOver(probe, output) && Date.now() < giveUpAt) {
+      await new Promise((resolve) => setImmediate(resolve));
+      clock.advance(1);
     }
   } finally {
     board.stop();

@@ -1,8 +1,12 @@
 /** The server that probes of `http` and `net` talk to. It answers by path, with exactly the bytes that are written here. */
 import net from "node:net";
+import tls from "node:tls";
+import { selfSignedCertificate } from "../gateway/certificate";
 
 export interface TestServer {
   port: number;
+  /** The same, by TLS. */
+  tlsPort: number;
   /** A port at which nothing listens. */
   closedPort: number;
   close(): Promise<void>;
@@ -49,10 +53,14 @@ const answer = (socket: net.Socket, request: string): void => {
   next();
 };
 
-/** Listens on the loopback interface, at a port of five digits: places in what is typed do not move. */
+/** A system gives out the ports below this one by itself. */
+const FIRST_QUIET_PORT = 61_000;
+const QUIET_PORTS = 4_000;
+
+/** Listens on the loopback interface, at ports of five digits: places in what is typed do not move. */
 export const startTestServer = async (): Promise<TestServer> => {
   const open = new Set<net.Socket>();
-  const server = net.createServer((socket) => {
+  const serve = (socket: net.Socket): void => {
     open.add(socket);
     let request = "";
     let isAnswered = false;
@@ -64,26 +72,38 @@ export const startTestServer = async (): Promise<TestServer> => {
       isAnswered = true;
       answer(socket, request);
     });
-  });
-  const listen = (target: net.Server): Promise<number> =>
+  };
+  const bind = (target: net.Server, port: number): Promise<number> =>
     new Promise((resolve, reject) => {
       target.once("error", reject);
-      target.listen(0, "127.0.0.1", () => resolve((target.address() as net.AddressInfo).port));
+      target.listen(port, "127.0.0.1", () => resolve((target.address() as net.AddressInfo).port));
     });
-  let port = await listen(server);
-  while (port < 10_000) {
-    await new Promise((resolve) => server.close(resolve));
-    port = await listen(server);
+  const end = (target: net.Server): Promise<void> => new Promise((resolve) => target.close(() => resolve()));
+  const listen = async (target: net.Server): Promise<number> => {
+    for (;;) {
+      const port = await bind(target, 0);
+      if (port >= 10_000) return port;
+      await end(target);
+    }
+  };
+  const server = net.createServer(serve);
+  const secure = tls.createServer({ ...selfSignedCertificate("rsa"), maxVersion: "TLSv1.2" }, serve);
+  secure.on("tlsClientError", () => {});
+  const port = await listen(server);
+  const tlsPort = await listen(secure);
+  let closedPort: number | undefined;
+  while (closedPort === undefined) {
+    const other = net.createServer();
+    closedPort = await bind(other, FIRST_QUIET_PORT + Math.floor(Math.random() * QUIET_PORTS)).catch(() => undefined);
+    if (closedPort !== undefined) await end(other);
   }
-  const other = net.createServer();
-  const closedPort = await listen(other);
-  await new Promise((resolve) => other.close(resolve));
   return {
     port,
+    tlsPort,
     closedPort,
-    close() {
+    async close() {
       for (const socket of open) socket.destroy();
-      return new Promise((resolve) => server.close(() => resolve()));
+      await Promise.all([end(server), end(secure)]);
     },
   };
 };

@@ -13,7 +13,8 @@
  * - `wait`: milliseconds that pass after each line
  * - `until`: a line that ends the probe when it is printed; for what takes as long as a network takes
  *
- * `@PORT` in what is typed stands for the port of the test server, `@CUT5` for that of one where nothing listens.
+ * `@PORT` in what is typed stands for the port of the test server, `@TLS5` for that at which it speaks TLS, `@CUT5` for one
+ * where nothing listens.
  */
 import { openBrackets } from "../../host-sim/repl";
 
@@ -97,9 +98,15 @@ const parseProbe = (text: string, fail: (what: string) => never): Probe => {
   };
 };
 
+interface Ports {
+  port: number;
+  tlsPort: number;
+  closedPort: number;
+}
+
 /** Puts the ports of the test server into what is typed. */
-export const fillPorts = (line: string, server: { port: number; closedPort: number }): string =>
-  line.replaceAll("@PORT", String(server.port)).replaceAll("@CUT5", String(server.closedPort));
+export const fillPorts = (line: string, { port, tlsPort, closedPort }: Ports): string =>
+  line.replaceAll("@PORT", String(port)).replaceAll("@TLS5", String(tlsPort)).replaceAll("@CUT5", String(closedPort));
 
 /** The prompt that is shown between two events, and taken away again. */
 const IDLE_PROMPT = ">\r\x1b[J";
@@ -108,10 +115,17 @@ const IDLE_PROMPT = ">\r\x1b[J";
  * Takes out of what was printed what is another with each run: the ports of the test server, and for what comes from
  * the network (`until`) whether the console had the time to show its prompt in between.
  */
-export const settle = (probe: Probe, output: string, server: { port: number; closedPort: number }): string => {
-  const settled = output.replaceAll(String(server.port), "@PORT").replaceAll(String(server.closedPort), "@CUT5");
+export const settle = (probe: Probe, output: string, { port, tlsPort, closedPort }: Ports): string => {
+  const settled = output
+    .replaceAll(String(port), "@PORT")
+    .replaceAll(String(tlsPort), "@TLS5")
+    .replaceAll(String(closedPort), "@CUT5");
   return probe.until === undefined ? settled : settled.replaceAll(IDLE_PROMPT, "");
 };
+
+/** Whether the line that ends the probe has been printed. */
+export const isOver = ({ until }: Probe, output: string): boolean =>
+  until === undefined || output.replaceAll(IDLE_PROMPT, "").includes(`\n${until}\r\n`);
 
 /** Reads a file of probes. Throws an Error that names the file and the probe where it cannot. */
 export const parseProbes = (text: string, file: string): Probe[] => {

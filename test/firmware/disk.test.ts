@@ -12,7 +12,8 @@ import { createStorage } from "../../host-sim/storage";
 
 /** The room, and a count of the files of the card that are open. */
 const contents = `
-  import { freePath, openSink, openSource } from "./firmware/disk";
+  import { openSource } from "./firmware/disk";
+  import { freePath, openSink } from "./firmware/sink";
   global.freePath = freePath;
   global.openSink = openSink;
   global.openSource = openSource;

@@ -11,6 +11,7 @@ const {
   createHistory,
   createOpenai,
   ECHO_CALLS,
+  HAS_MEDIA,
   cutUtf8,
   editHistory,
   limitText,
@@ -223,5 +224,34 @@ describe("history", () => {
     const history = createHistory(1024);
     editHistory(history, 24, provider).rollback(true);
     expect(history).toMatchObject({ used: 0, sizes: [] });
+  });
+
+  it("keeps the files of a turn with its results, and those of a prompt with the prompt", () => {
+    const letters: Record<number, string> = { [USER]: "u", [ANSWER]: "a", [CALLS]: "c", [RESULT]: "r", [RESULT + 1]: "r" };
+    letters[USER + HAS_MEDIA] = "U";
+    letters[RESULT + HAS_MEDIA] = "M";
+    const media = '{"type":"text","text":"cat.jpg"},\x01image/jpeg|5||cat.jpg\x02';
+    const step = fc.record({ turns: fc.array(fc.record({ results: fc.integer({ min: 1, max: 4 }), media: fc.boolean() }), { maxLength: 5 }), media: fc.boolean(), size: fc.nat(300) });
+    fc.assert(
+      fc.property(settings, fc.array(step, { maxLength: 8 }), ({ bytes, trim }, steps) => {
+        const history: History = createHistory(bytes);
+        const add = (kind: number, ...rest: any[]): boolean =>
+          editHistory(history, trim, provider).append(provider.compose(kind, ...(rest as [string])), kind);
+        for (const { turns, media: shows, size } of steps) {
+          const prompt = "x".repeat(size % 200);
+          expect(shows ? add(USER + HAS_MEDIA, prompt, undefined, false, media) : add(USER, prompt)).toBe(true);
+          for (const turn of turns) {
+            const calls = Array.from({ length: turn.results }, (_, i) => ({ id: `c${i}`, name: "add", arguments: "{}" }));
+            if (!add(CALLS, "", calls)) break;
+            if (!calls.every((call) => add(RESULT, "y".repeat(size), [call]))) break;
+            if (turn.media && !add(RESULT + HAS_MEDIA, "", undefined, false, media)) break;
+            const kinds = history.sizes.map((one) => letters[one & 15]).join("");
+            expect(kinds).toMatch(/^([uU](cr+M?)*a?)*$/);
+            if (/[UM]/.test(kinds)) expect(history.media).toBe(true);
+          }
+          add(ANSWER, "z");
+        }
+      }),
+    );
   });
 });

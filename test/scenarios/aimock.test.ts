@@ -276,3 +276,28 @@ for (const dialect of DIALECTS) {
     );
   });
 }
+
+describe("a file server of aimock's", () => {
+  const picture = Buffer.from(Array.from({ length: 4096 }, (_, i) => (i < 3 ? [0xff, 0xd8, 0xff][i]! : (i * 31) & 255)));
+  const options = { settings: { multimodal: true }, files: { "cat.jpg": picture }, timeoutMs: 120_000 };
+  scenario("keeps what the board uploads, as it is, and the model hears its id", options, async ({ board }) => {
+    const mock = new LLMock({ port: 0, host: "127.0.0.1", journalMaxEntries: 0 });
+    mock.onMessage("what is this", { content: "A cat." });
+    await mock.start();
+    try {
+      await board.runLine(`set_config({baseUrl:"${mock.url}/v1",uploadUrl:"${mock.url}/v1/files",fileToken:"aimock-token-1"})`);
+      board.type('ask({text:"what is this?",files:["cat.jpg"]})\n');
+      expect(await board.expectEvent((event) => event.type === "final")).toEqual(done("A cat."));
+      const authorization = { authorization: "Bearer aimock-token-1" };
+      const { data } = (await (await fetch(`${mock.url}/v1/files`, { headers: authorization })).json()) as { data: any[] };
+      expect(data).toMatchObject([{ object: "file", filename: "cat.jpg", bytes: picture.length, purpose: "user_data" }]);
+      const content = await fetch(`${mock.url}/v1/files/${data[0].id}/content`, { headers: authorization });
+      expect(Buffer.from(await content.arrayBuffer()).equals(picture)).toBe(true);
+      const asked = mock.getRequests().filter((request) => request.path.endsWith("/chat/completions"));
+      const { messages } = asked.at(-1)!.body as unknown as { messages: any[] };
+      expect(messages.at(-1).content.at(-1)).toEqual({ type: "file", file: { file_id: data[0].id } });
+    } finally {
+      await mock.stop();
+    }
+  });
+});

@@ -1,8 +1,10 @@
 import { createHash } from "node:crypto";
+import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { describe, expect } from "vitest";
 import type { AgentEvent } from "../../firmware/types";
 import { serve } from "../drivers/serve";
 import type { TestBoard } from "../drivers/types";
+import { startFileServer } from "../gateway/file-server";
 import { raw, text, toolCall, type Turn } from "../fixtures/scripted-model";
 import { scenario, type ScenarioContext, type ScenarioOptions } from "./scenario";
 
@@ -67,6 +69,17 @@ describe("files of a prompt", () => {
     },
   );
 
+  const big = jpeg(300_000);
+  scenario(
+    "of 300 kB go from the SD card as they are",
+    { settings: seen, card: { "big.jpg": big }, turns: [text("A big one.")], timeoutMs: 120_000 },
+    async ({ board, model }) => {
+      const events = await show(board, "What is this?", ["sd:big.jpg"]);
+      expect(events.at(-1)).toMatchObject({ text: "A big one." });
+      expect(hash(decoded(model.requests[0]!.json.messages[1]!.content[2].image_url.url))).toBe(hash(big));
+    },
+  );
+
   scenario(
     "are refused in words where they are no list of paths",
     { settings: seen },
@@ -112,12 +125,45 @@ function withFileServer(
       const given = typeof settings === "function" ? settings(server.url) : settings;
       await context.board.runLine(`set_config(${JSON.stringify({ uploadUrl: `${server.url}/upload`, ...given })})`);
       await body({ ...context, uploads, url: server.url });
-      expect(problems).toEqual([]);
+      // Of a connection that the test itself has cut.
+      expect(problems.filter((problem) => problem !== "server: aborted")).toEqual([]);
       if (options.settings?.fileToken) expect(context.board.output()).not.toContain(options.settings.fileToken);
     } finally {
       await server.close();
     }
   });
+}
+
+/** Passes connections on to `port`; the first one is reset once `bytes` have come from the client. */
+async function cutOnce(port: number, bytes: number): Promise<{ url: string; close(): Promise<void> }> {
+  let number = 0;
+  const sockets = new Set<Socket>();
+  const server = createServer((client) => {
+    const isCut = ++number === 1;
+    const upstream = connect(port, "127.0.0.1");
+    for (const socket of [client, upstream]) {
+      sockets.add(socket);
+      socket.on("error", () => undefined).on("close", () => sockets.delete(socket));
+    }
+    let came = 0;
+    if (isCut && !bytes) client.resetAndDestroy();
+    client.on("data", (piece) => {
+      came += piece.length;
+      if (isCut && came >= bytes) {
+        client.resetAndDestroy();
+        upstream.resetAndDestroy();
+      } else upstream.write(piece);
+    });
+    upstream.pipe(client);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close() {
+      for (const socket of sockets) socket.destroy();
+      return new Promise((resolve) => server.close(() => resolve()));
+    },
+  };
 }
 
 const stored = (id: string) => () => Response.json({ code: 0, message: "ok", data: { file_id: id, file_size: 1 } });
@@ -143,6 +189,14 @@ describe("files that are uploaded", () => {
       expect(sent.length).toBeLessThanOrEqual(9);
       expect(sent.at(-1)).toBe(5000);
       expect(sent).toEqual([...sent].sort((a, b) => a - b));
+    });
+
+  const big = jpeg(300_000);
+  withFileServer("of 300 kB go up from the SD card as they are", stored("f-1"), {},
+    { ...upload, card: { "big.jpg": big }, turns: [text("A big one.")], timeoutMs: 120_000 },
+    async ({ board, uploads }) => {
+      await show(board, "What is this?", ["sd:big.jpg"]);
+      expect(uploads.map((one) => [one.name, hash(one.bytes)])).toEqual([["big.jpg", hash(big)]]);
     });
 
   withFileServer("go up again once they have changed", stored("f-1"), {},
@@ -189,6 +243,23 @@ describe("files that are uploaded", () => {
       expect(parts(model.requests[0]!, 1)[2].image_url.url).toBe(`${url}/download/f-2`);
     });
 
+  for (const bytes of [0, 1, 300, 2600, 5200]) {
+    withFileServer(`go up again, whole, where the connection is lost after ${bytes} bytes`, stored("f-4"), {},
+      { ...upload, turns: [text("A cat.")], allow: /ERROR: Socket|Socket error/ },
+      async ({ board, model, uploads, url }) => {
+        const proxy = await cutOnce(Number(new URL(url).port), bytes);
+        try {
+          await board.runLine(`set_config({uploadUrl:"${proxy.url}/upload",downloadUrl:"${url}/download"})`);
+          const events = await show(board, "What is this?", ["cat.jpg"]);
+          expect(events.filter((event) => event.type === "retry").map((event) => event.attempt)).toEqual([1]);
+          expect(uploads.map((one) => hash(one.bytes))).toEqual([hash(cat)]);
+          expect(parts(model.requests[0]!, 1)[2].image_url.url).toBe(`${url}/download/f-4`);
+        } finally {
+          await proxy.close();
+        }
+      });
+  }
+
   withFileServer("reach the model by the id where that is all there is", () => Response.json({ id: "file-abc", object: "file" }),
     (url) => ({ uploadUrl: `${url}/v1/files` }),
     { ...upload, files: { "cat.jpg": cat, "a.pdf": Buffer.from("%PDF-1.4 ...") }, turns: [text("A cat.")] },
@@ -219,6 +290,22 @@ function claude(...blocks: (string | { name: string; input: object })[]): Turn {
   const all = [...events, { type: "message_delta", delta: { stop_reason } }, { type: "message_stop" }];
   return raw(all.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`));
 }
+
+describe("our gateway as the file server", () => {
+  const big = jpeg(300_000);
+  const options = { settings: seen, card: { "big.jpg": big }, turns: [text("A big one.")], timeoutMs: 120_000 };
+  scenario("keeps what the board uploads, byte for byte, and gives the model a link", options, async ({ board, model }) => {
+    const server = await startFileServer();
+    const upload = { uploadUrl: `${server.url}/upload`, fileToken: server.token };
+    await board.runLine(`set_config(${JSON.stringify(upload)})`);
+    const events = await show(board, "What is this?", ["sd:big.jpg"]);
+    expect(events.at(-1)).toMatchObject({ text: "A big one." });
+    const { url } = parts(model.requests[0]!, 1)[2].image_url;
+    const got = await fetch(url);
+    expect(got.headers.get("content-type")).toBe("image/jpeg");
+    expect(hash(Buffer.from(await got.arrayBuffer()))).toBe(hash(big));
+  });
+});
 
 describe("files of tools", () => {
   const cat = jpeg(3001);

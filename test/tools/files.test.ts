@@ -51,7 +51,7 @@ describe("read_file", () => {
       "a.txt, rows 2-3 of 4, read on with start_row 4:\ntwo\n",
     );
     expect(board.fail("read_file", { path: "a.txt", start_row: 5 })).toBe("a.txt has only 4 rows.");
-    expect(board.fail("read_file", { path: "b.txt" })).toContain("There is no text file b.txt");
+    expect(board.fail("read_file", { path: "b.txt" })).toContain("There is no file b.txt");
   });
 
   it("cuts a row that is too long on a character, and says so", () => {

@@ -4,8 +4,8 @@ import type { RequestHandler } from "msw";
 import { setupServer } from "msw/node";
 import { toolsPlugin } from "../../esbuild.tools.mjs";
 import type { ToolResult } from "../../firmware/types";
-import { createBoard } from "../../host-sim/board";
-import { createManualClock } from "../../host-sim/clock";
+import { type BoardOptions, createBoard } from "../../host-sim/board";
+import { createManualClock, type ManualClock } from "../../host-sim/clock";
 import { decodeStrings, toBytes } from "../drivers/bytes";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -15,12 +15,17 @@ const contents = `
   import { wrapMain, picksMain } from "./firmware/agents";
   import { createCaller } from "./firmware/caller";
   import { openSettings } from "./firmware/config";
+  import { openSource } from "./firmware/disk";
+  import { freePath, openSink } from "./firmware/sink";
   import { fetchText } from "./firmware/fetch";
   import { messageLog } from "./firmware/message-log";
   import { editRegistry } from "./firmware/registry";
   global.session = { tools: { count: 0 }, lastCallId: 0, wrap: wrapMain, emit: function () {} };
   global.messageLog = messageLog;
   global.fetchText = fetchText;
+  global.freePath = freePath;
+  global.openSink = openSink;
+  global.openSource = openSource;
   global.start = function () {
     const problem = openSettings().load();
     if (problem) print(problem);
@@ -59,9 +64,15 @@ const WAIT_MS = 100;
 const MOST_TURNS = 20_000;
 
 /**
- * All tools on a simulated board whose network is msw's. Settings are the board's `agent.json`. To be closed.
+ * All tools on a simulated board whose network is msw's. Settings are the board's `agent.json`. `hardware` is what the board
+ * has besides. To be closed.
  */
-export function networkBoard(handlers: RequestHandler[], settings: Record<string, unknown>, files: Record<string, string | Uint8Array> = {}) {
+export function networkBoard(
+  handlers: RequestHandler[],
+  settings: Record<string, unknown>,
+  files: Record<string, string | Uint8Array> = {},
+  hardware: (clock: ManualClock) => Partial<BoardOptions> = () => ({}),
+) {
   const clock = createManualClock();
   const unhandled: string[] = [];
   const server = setupServer(...handlers);
@@ -71,7 +82,7 @@ export function networkBoard(handlers: RequestHandler[], settings: Record<string
       throw new Error("nobody serves this");
     },
   });
-  const board = createBoard({ clock, timeAtBootMs: Date.UTC(2026, 10, 30, 10, 20) });
+  const board = createBoard({ clock, timeAtBootMs: Date.UTC(2026, 10, 30, 10, 20), ...hardware(clock) });
   let output = "";
   board.console.onData((bytes) => (output += bytes));
   const all = { agent: script, "agent.json": JSON.stringify(settings), ...files, ".bootcde": 'require("agent")' };
