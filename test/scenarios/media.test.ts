@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto";
+import { truncateSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { join } from "node:path";
 import { describe, expect } from "vitest";
 import type { AgentEvent } from "../../firmware/types";
 import { serve } from "../drivers/serve";
 import type { TestBoard } from "../drivers/types";
 import { startFileServer } from "../gateway/file-server";
-import { raw, text, toolCall, type Turn } from "../fixtures/scripted-model";
+import { raw, reply, text, toolCall, type Turn } from "../fixtures/scripted-model";
 import { scenario, type ScenarioContext, type ScenarioOptions } from "./scenario";
 
 /** A picture as far as anyone looks who does not look at it: a JPEG's beginning and end, noise in between. */
@@ -134,8 +136,11 @@ function withFileServer(
   });
 }
 
-/** Passes connections on to `port`; the first one is reset once `bytes` have come from the client. */
-async function cutOnce(port: number, bytes: number): Promise<{ url: string; close(): Promise<void> }> {
+/**
+ * Passes connections on to `port`. Once `bytes` have come from the client, `then` is called; without it the first connection is
+ * reset.
+ */
+async function cutOnce(port: number, bytes: number, then?: () => void): Promise<{ url: string; close(): Promise<void> }> {
   let number = 0;
   const sockets = new Set<Socket>();
   const server = createServer((client) => {
@@ -146,10 +151,14 @@ async function cutOnce(port: number, bytes: number): Promise<{ url: string; clos
       socket.on("error", () => undefined).on("close", () => sockets.delete(socket));
     }
     let came = 0;
-    if (isCut && !bytes) client.resetAndDestroy();
+    if (isCut && !bytes && !then) client.resetAndDestroy();
     client.on("data", (piece) => {
       came += piece.length;
-      if (isCut && came >= bytes) {
+      if (then && came >= bytes) {
+        then();
+        then = () => undefined;
+      }
+      if (isCut && !then && came >= bytes) {
         client.resetAndDestroy();
         upstream.resetAndDestroy();
       } else upstream.write(piece);
@@ -259,6 +268,35 @@ describe("files that are uploaded", () => {
         }
       });
   }
+
+  const changes: [string, (file: string) => void, RegExp][] = [
+    ["is changed while it is sent", (file) => writeFileSync(file, jpeg(300_001).subarray(1)), /was changed while it was sent: show it again$/],
+    ["gets shorter while it is sent", (file) => truncateSync(file, 100), /got shorter, or the card is gone/],
+  ];
+  for (const [what, change, problem] of changes)
+    withFileServer(`are left out where the file ${what}`, stored("f-5"), {},
+      { ...upload, settings: { ...upload.settings, retries: 0 }, card: { "big.jpg": jpeg(300_000) }, turns: [text("I see nothing.")], timeoutMs: 120_000 },
+      async ({ board, model, url }) => {
+        const proxy = await cutOnce(Number(new URL(url).port), 10_000, () => change(join(board.cardFolder, "big.jpg")));
+        try {
+          await board.runLine(`set_config({uploadUrl:"${proxy.url}/upload"})`);
+          const events = await show(board, "What is this?", ["sd:big.jpg"]);
+          expect(events.filter((event) => event.type === "error").map((event) => event.message)).toEqual([expect.stringMatching(problem)]);
+          expect(parts(model.requests[0]!, 1)).toMatch(/^What is this\?\n\[sd:big\.jpg cannot be shown: /);
+        } finally {
+          await proxy.close();
+        }
+      });
+
+  withFileServer("that the model cannot reach are told with what to set", stored("f-6"), {},
+    { ...upload, turns: [reply(400, { error: { message: "Error while downloading http://127.0.0.1/f-6." } })] },
+    async ({ board }) => {
+      const events = await show(board, "What is this?", ["cat.jpg"]);
+      expect(events.at(-1)).toMatchObject({
+        stopReason: "transportError",
+        message: expect.stringMatching(/Error while downloading .*set_config\(\{mediaInline:true\}\) sends files within the request/),
+      });
+    });
 
   withFileServer("reach the model by the id where that is all there is", () => Response.json({ id: "file-abc", object: "file" }),
     (url) => ({ uploadUrl: `${url}/v1/files` }),
