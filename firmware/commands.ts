@@ -2,7 +2,7 @@ import { picksMain, wrapMain } from "./agents";
 import { createSerial, type Channel } from "./channel/serial";
 import { openSettings, setting } from "./config";
 import { messageLog } from "./message-log";
-import { editRegistry, load } from "./registry";
+import { editRegistry, find, load } from "./registry";
 import { observe } from "./observers";
 import { openSandbox } from "./sandbox";
 import { savedSession } from "./saved";
@@ -128,6 +128,14 @@ function run(name: string, value: any): any {
       open(session);
       const saved = savedTools();
       const editor = editRegistry(session.tools);
+      const node = name === "remove_tool" && find(session.tools, value);
+      // Of add_tool and add_graph.
+      if (node && typeof node.tool !== "number" && !(typeof node.tool === "string" && node.tool.startsWith("tool."))) {
+        editor.unlink(value);
+        delete session.toolBytes;
+        const stays = typeof node.tool === "string" && node.tool.charAt(0) !== "{";
+        return print(value + " is removed" + (stays ? ", its file " + node.tool + " stays" : ""));
+      }
       const result =
         name === "remove_tool" ? saved.remove(value, session, editor)
         : typeof value === "string" ? saved.restore(value, session, editor)

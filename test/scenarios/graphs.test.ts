@@ -96,6 +96,18 @@ describe("a tool made of a graph", () => {
     ]);
   });
 
+  const taken = { files: files({ "area.json": area }) };
+  scenario("is taken away by remove_tool, as any tool of the console's", taken, async ({ board }) => {
+    expect(await board.runLine('add_graph("area.json")')).toContain("the graph is registered");
+    expect(await add(board, constants(3))).toContain("the graph is registered");
+    await board.runLine('add_tool({name:"own",description:"Own.",execute:function(){}})');
+    expect(await board.runLine('remove_tool("area")')).toContain("area is removed, its file area.json stays");
+    expect(await board.runLine('remove_tool("constants")')).toMatch(/constants is removed\r?\n/);
+    expect(await board.runLine('remove_tool("own")')).toMatch(/own is removed\r?\n/);
+    expect(await board.runLine("list_tools")).not.toMatch(/^(area|constants|own):/m);
+    expect(await board.runLine('remove_tool("add")')).toContain("no saved tool is called add");
+  });
+
   const failing = {
     files: files({
       "workflow_set/mod": {
