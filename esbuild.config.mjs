@@ -7,6 +7,7 @@ import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
 import { checkSource, formatProblem } from "./esbuild.check.mjs";
+import { cutSlices, MAX_TOOL_CODE, SLICE_NAMES } from "./esbuild.slices.mjs";
 import { toolPlace, toolsPlugin } from "./esbuild.tools.mjs";
 
 export { toolsPlugin };
@@ -36,12 +37,12 @@ const INTERNAL_PROPERTIES =
   "rollback show shown sizes thought times toolBytes tools totalMs turn unread used wait withTools wrap";
 
 /**
- * Files of `firmware/` whose functions are made where they are used and cost nothing at rest (esbuild.tools.mjs). To make
- * one, the interpreter reads over those before it: the ones that are used most stand first. What is called for every event
- * of a stream is none.
+ * Files of `firmware/` whose functions are made where they are used and cost nothing at rest: slices of the bundle
+ * (esbuild.slices.mjs). To make one takes the board some 200,000 instructions, and 200 for each of its characters: what is
+ * called for every event of a stream is none.
  */
 const ROOMS = (
-  "caller wrap agents turn provider/openai body request reply sift sse transport loop channel/serial provider/index provider/anthropic " +
+  "caller wrap agents utf8 turn provider/openai body request reply sift sse transport loop channel/serial provider/index provider/anthropic " +
   "session repair failure files card disk sink parts media media-type media-body upload numbers pins saved-tools saved observers subagent fetch message-log guard graph-check camera"
 ).split(" ");
 
@@ -59,6 +60,9 @@ export async function buildBundle(options = {}) {
   const toolsDir = path.resolve(ROOT, options.toolsDir ?? "tools");
   const outfile = path.resolve(ROOT, options.outfile ?? "dist/agent.js");
   const budget = options.budget ?? SIZE_BUDGET;
+  const rooms = ROOMS.map((name) => path.join(ROOT, `firmware/${name}.ts`)).filter(fs.existsSync);
+  /** What `cutSlices` must know of the tools. @type {{ files: string[], texts: string[] }} */
+  const slices = { files: [], texts: [] };
 
   let result;
   try {
@@ -100,7 +104,7 @@ export async function buildBundle(options = {}) {
         "dynamic-import": false,
         "import-meta": false,
       },
-      plugins: [toolsPlugin({ toolsDir, rooms: ROOMS.map((name) => path.join(ROOT, `firmware/${name}.ts`)).filter(fs.existsSync) })],
+      plugins: [toolsPlugin({ toolsDir, rooms, slices })],
     });
   } catch (error) {
     if (!error.errors) throw error;
@@ -108,10 +112,18 @@ export async function buildBundle(options = {}) {
     return { code: "", map: "", sizes: [], problems };
   }
 
-  const code = result.outputFiles.find((f) => f.path === outfile).text.split(REQUIRE).join("require").trimEnd();
-  const map = result.outputFiles.find((f) => f.path === `${outfile}.map`).text;
+  const whole = result.outputFiles.find((f) => f.path === outfile).text.split(REQUIRE).join("require").trimEnd();
+  const wholeMap = result.outputFiles.find((f) => f.path === `${outfile}.map`).text;
   const file = path.relative(ROOT, outfile).split(path.sep).join("/");
-  const problems = checkSource(code, { map, file });
+  // With the slices still in it: what they use and what uses them is one program.
+  const problems = checkSource(whole, { map: wholeMap, file, globals: SLICE_NAMES });
+  if (problems.length) return { code: whole, map: wholeMap, problems, sizes: [] };
+  const { code, map, tooLong } = cutSlices(whole, wholeMap, slices);
+  for (const { tool, length } of tooLong) {
+    const message = `the tool's code has ${length} bytes: at most ${MAX_TOOL_CODE}`;
+    const hint = "move a part of it into a file of firmware/ that is one of ROOMS in esbuild.config.mjs";
+    problems.push({ message, hint, file: path.relative(ROOT, slices.files[tool]).split(path.sep).join("/"), line: 1, column: 1 });
+  }
   const stray = code.search(/[^\x00-\x7f]/);
   if (stray >= 0) {
     const message = `the bundle holds ${JSON.stringify(code[stray])} at character ${stray}`;
@@ -134,7 +146,7 @@ export async function buildBundle(options = {}) {
 
 /** @returns {Promise<Problem>} */
 async function problemOfMessage({ text, location, notes, detail }, toolsDir) {
-  const place = location ? await toolPlace(location, toolsDir, ROOT) : { file: "build", line: 1, column: 0 };
+  const place = location ? await toolPlace(location, toolsDir, ROOT, true) : { file: "build", line: 1, column: 0 };
   const unsupported = /^Transforming (.*) to the configured target environment/.exec(text);
   const message = unsupported ? `${unsupported[1]} is not parsed by the board` : text;
   // esbuild adds to an error of a plugin what led to the plugin: nothing the reader can act on.

@@ -3,9 +3,10 @@
  * what the board runs):
  *
  * - The module `tools:all` is made of every file of `tools/`: one function with one branch a tool, which holds the
- *   file's code as it is. A tool at rest costs no live function; it is made anew from flash at each load.
+ *   file's code as it is. A tool at rest costs no live function; it is made anew from flash at each load. For the board the
+ *   branches are slices of the bundle (esbuild.slices.mjs), and so are the texts that every request carries.
  * - The module `rooms:all` is made in the same way of the files that are named as rooms: what they export is made anew
- *   wherever it is used, `askRoom(3).run(…)` in the place of `run(…)`, and is gone when nobody holds it any more. A function
+ *   wherever it is used, `askRoom(at, length).run(…)` in the place of `run(…)`, and is gone when nobody holds it any more. A function
  *   at rest costs 7 variables; a room costs none. Such a file remembers nothing.
  * - String literals become byte strings: a character beyond ASCII becomes its UTF-8 bytes as `\xNN`, because strings
  *   hold bytes on the board. A byte that was written as `\xNN` stays that byte.
@@ -19,6 +20,7 @@ import fs from "node:fs";
 import path from "node:path";
 import ts from "typescript";
 import { checkTypeScript, formatProblem, syntaxError } from "./esbuild.check.mjs";
+import { FIRST, OWN_FILE, READER_NAMES, ROOM_READER, sliceAt, TOOL_READER } from "./esbuild.slices.mjs";
 
 /** What both provider dialects accept as a tool's name. */
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,63}$/;
@@ -49,8 +51,9 @@ const byteLiteral = (/** @type {string} */ text) => JSON.stringify(text).replace
  * Turns the characters beyond ASCII of all string literals into UTF-8 bytes, written raw or as `\u`.
  * @param {MagicString} magic of the text that `sourceFile` was made of
  * @param {ts.SourceFile} sourceFile
+ * @param {ts.Node} [root] the part of it
  */
-function encodeLiterals(magic, sourceFile) {
+function encodeLiterals(magic, sourceFile, root = sourceFile) {
   const visit = (node) => {
     if (ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node)) {
       const start = node.getStart(sourceFile);
@@ -66,7 +69,7 @@ function encodeLiterals(magic, sourceFile) {
     }
     ts.forEachChild(node, visit);
   };
-  visit(sourceFile);
+  visit(root);
 }
 
 /** For what an escape stood for that must not stand bare; backslashes of escapes just made are left alone. */
@@ -270,10 +273,11 @@ export function wireSchema(/** @type {any} */ schema) {
  * @param {string} toolsDir
  * @param {string} [root] what paths in messages are relative to
  * @param {Map<string, Room>} [rooms] files that are rooms
- * @returns {Promise<{ code: string, map: import("magic-string").SourceMap, files: string[] }>} TypeScript text, and
- *   its map to the tools' files
+ * @param {boolean} [isSliced] for `cutSlices`
+ * @returns {Promise<{ code: string, map: import("magic-string").SourceMap, files: string[], texts: string[] }>} TypeScript
+ *   text, and its map to the tools' files; `texts`: those of the slices
  */
-export async function generateTools(toolsDir, root = process.cwd(), rooms = new Map()) {
+export async function generateTools(toolsDir, root = process.cwd(), rooms = new Map(), isSliced = false) {
   const files = fs
     .readdirSync(toolsDir)
     .filter(isToolFile)
@@ -303,8 +307,9 @@ export async function generateTools(toolsDir, root = process.cwd(), rooms = new 
   });
 
   /** Hoisted imports: local name → what it is, so that a second file's other meaning gets another name. */
-  const locals = new Map([["toolNames", "own"], ["loadTool", "own"], ["index", "own"]]);
+  const locals = new Map(["toolNames", "loadTool", "index", "ownFile"].map((name) => [name, "own"]));
   const heads = [];
+  const texts = [];
   const bundle = new Bundle({ separator: "\n" });
   tools.forEach((tool, i) => {
     const magic = new MagicString(tool.text, { filename: path.basename(tool.file) });
@@ -314,19 +319,25 @@ export async function generateTools(toolsDir, root = process.cwd(), rooms = new 
     }
     const imports = tool.imports.filter((declaration) => !roomOf(rooms, tool.file, declaration));
     hoistImports({ ...tool, imports }, i, magic, locals, heads);
-    replaceValues(tool, values[i], magic);
+    replaceValues(tool, values[i], magic, isSliced ? texts : undefined);
     if (needsEncoding(tool.text)) encodeRest(tool, magic);
-    stripExports(tool, magic);
-    magic.prepend(`${i === 0 ? `export function loadTool(index: number): any {\n` : ""}if (index === ${i}) {\n`);
-    magic.append("\n}");
-    if (i === tools.length - 1) magic.append(`\n}`);
+    stripExports(tool, magic, isSliced);
+    const isLast = i === tools.length - 1;
+    if (isSliced) {
+      magic.prepend(`${i === 0 ? TOOL_READER : ""}, function () {\n`);
+      magic.append(isLast ? "\n});\n}" : "\n}");
+    } else {
+      magic.prepend(`${i === 0 ? `export function loadTool(index: number): any {\n` : ""}if (index === ${i}) {\n`);
+      magic.append(isLast ? "\n}\n}" : "\n}");
+    }
     bundle.addSource({ filename: path.basename(tool.file), content: magic });
   });
   const names = values.map((v) => v.name).join(",");
+  if (isSliced && tools.length) heads.push('import { ownFile } from "slices:own";');
   bundle.prepend(`${heads.join("\n")}\nexport function toolNames(): string {\nreturn ${JSON.stringify(names)};\n}\n`);
   if (!tools.length) bundle.append("export function loadTool(): any {}\n");
   const map = bundle.generateMap({ includeContent: true, hires: true });
-  return { code: bundle.toString(), map, files };
+  return { code: bundle.toString(), map, files, texts };
 }
 
 /** Takes the imports out of the file and into `heads`, once each; a clash renames the identifier in the file. */
@@ -385,19 +396,31 @@ function hoistImports(tool, number, magic, locals, heads, resolve = (from) => fr
   visit(tool.sourceFile);
 }
 
-/** Puts JSON text in the place of `description` and `parameters`. */
-function replaceValues(tool, value, magic) {
-  const texts = {
-    description: JSON.stringify(value.description),
-    parameters: JSON.stringify(wireSchema(value.parameters)),
-  };
-  for (const [name, text] of Object.entries(texts)) {
+/** JSON text of ASCII characters. */
+const asciiJson = (/** @type {any} */ value) =>
+  JSON.stringify(value).replace(/[\x7f-\uffff]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+/** Variables of `loadTool` that hold a slice's texts: read in statements of their own, where the stack is not so deep. */
+const SLICE_TEXTS = { description: "$at", parameters: "$length" };
+
+/**
+ * Puts JSON text in the place of `description` and `parameters`.
+ * @param {string[]} [slices] takes the texts, where the tool reads them from the bundle's file
+ */
+function replaceValues(tool, value, magic, slices) {
+  const values = { description: value.description, parameters: wireSchema(value.parameters) };
+  for (const [name, one] of Object.entries(values)) {
     const property = tool.property(name);
+    const text = slices ? SLICE_TEXTS[name] : byteLiteral(JSON.stringify(one));
+    if (slices) {
+      const place = sliceAt(FIRST.text + slices.push(asciiJson(one)) - 1);
+      magic.prepend(`${text} = require("Storage").read(ownFile, ${place}) as any;\n`);
+    }
     if (property && ts.isPropertyAssignment(property)) {
       const { initializer } = property;
-      magic.overwrite(initializer.getStart(), initializer.end, byteLiteral(text));
+      magic.overwrite(initializer.getStart(), initializer.end, text);
     } else if (property && ts.isShorthandPropertyAssignment(property)) {
-      magic.appendLeft(property.end, `: ${byteLiteral(text)}`);
+      magic.appendLeft(property.end, `: ${text}`);
     } else tool.fail(property ?? tool.object, `write ${name} as a property of the object literal`);
   }
 }
@@ -407,14 +430,14 @@ function encodeRest(tool, magic) {
   const replaced = ["description", "parameters"].map((name) => tool.property(name));
   const visit = (node) => {
     if (ts.isImportDeclaration(node) || replaced.includes(node)) return;
-    if (ts.isStringLiteralLike(node) || ts.isTemplateExpression(node)) encodeLiterals(magic, node);
+    if (ts.isStringLiteralLike(node) || ts.isTemplateExpression(node)) encodeLiterals(magic, tool.sourceFile, node);
     else ts.forEachChild(node, visit);
   };
   visit(tool.sourceFile);
 }
 
-/** `export default X` becomes `return X`, at the end; other `export` words go. */
-function stripExports(tool, magic) {
+/** `export default X` becomes `return X`, or what a slice ends with, at the end; other `export` words go. */
+function stripExports(tool, magic, isSliced) {
   const { exported, sourceFile } = tool;
   for (const statement of sourceFile.statements) {
     if (ts.isExportDeclaration(statement)) magic.remove(statement.getStart(), statement.end);
@@ -422,7 +445,8 @@ function stripExports(tool, magic) {
     const word = modifiers?.find((m) => m.kind === ts.SyntaxKind.ExportKeyword);
     if (word) magic.remove(word.getStart(), word.end);
   }
-  magic.overwrite(exported.getStart(), exported.expression.getStart(), "return ");
+  magic.overwrite(exported.getStart(), exported.expression.getStart(), isSliced ? "return $value(" : "return ");
+  if (isSliced) magic.appendLeft(exported.expression.end, `, ${READER_NAMES})`);
   // Statements after it would never run.
   if (sourceFile.statements.at(-1) !== exported) magic.move(exported.getStart(), exported.end, sourceFile.text.length);
 }
@@ -483,7 +507,7 @@ function askRooms(rooms, file, root, sourceFile, magic) {
     const clause = declaration.importClause;
     if (!room || !clause || clause.isTypeOnly) continue;
     for (const e of clause.namedBindings?.elements ?? []) {
-      if (!e.isTypeOnly) uses.set(e.name.text, `askRoom(${room.index}).${roomKey((e.propertyName ?? e.name).text)}`);
+      if (!e.isTypeOnly) uses.set(e.name.text, `askRoom(${sliceAt(FIRST.room + room.index)}).${roomKey((e.propertyName ?? e.name).text)}`);
     }
     magic.remove(declaration.getStart(), declaration.end);
   }
@@ -516,8 +540,8 @@ function askRooms(rooms, file, root, sourceFile, magic) {
 
 /** Makes the module `rooms:all`. */
 function generateRooms(rooms, root) {
-  const locals = new Map([["askRoom", "own"], ["index", "own"]]);
-  const heads = [];
+  const locals = new Map([["askRoom", "own"], ["ownFile", "own"]]);
+  const heads = ['import { ownFile } from "slices:own";'];
   const bundle = new Bundle({ separator: "\n" });
   for (const { file, exports, index } of rooms.values()) {
     const text = fs.readFileSync(file, "utf8");
@@ -536,12 +560,13 @@ function generateRooms(rooms, root) {
       const word = modifiers?.find((m) => m.kind === ts.SyntaxKind.ExportKeyword);
       if (word) magic.remove(word.getStart(), word.end);
     }
-    magic.prepend(`if (index === ${index}) {\n`);
-    magic.append(`\nreturn { ${exports.map((name) => `${roomKey(name)}: ${name}`).join(", ")} };\n}`);
+    magic.prepend(", function () {\n");
+    const value = `{ ${exports.map((name) => `${roomKey(name)}: ${name}`).join(", ")} }`;
+    magic.append(`\nreturn $value(${value}, ${READER_NAMES});\n}`);
     bundle.addSource({ filename: file, content: magic });
   }
-  bundle.prepend(`${heads.join("\n")}\nexport function askRoom(index: number): any {\n`);
-  bundle.append("\n}\n");
+  bundle.prepend(`${heads.join("\n")}\n${ROOM_READER}`);
+  bundle.append(");\n}\n");
   return { code: bundle.toString(), map: bundle.generateMap({ includeContent: true, hires: true }), files: [...rooms.keys()] };
 }
 
@@ -561,21 +586,23 @@ const ALL_ROOMS = "(all rooms)";
  * @param {Place} place `line` counts from 1, `column` from 0
  * @param {string} toolsDir
  * @param {string} root what `file` is relative to
+ * @param {boolean} [isSliced] as the generated module was
  * @returns {Promise<Place>} `place` itself where it is in another file, or leads to no tool
  */
-export async function toolPlace(place, toolsDir, root) {
+export async function toolPlace(place, toolsDir, root, isSliced = false) {
   if (path.resolve(root, place.file) !== path.join(toolsDir, GENERATED)) return place;
-  const { map } = await generateTools(toolsDir, root);
+  const { map } = await generateTools(toolsDir, root, new Map(), isSliced);
   const { source, line, column } = originalPositionFor(new TraceMap(/** @type {any} */ (map)), place);
   return source ? { ...place, file: shownPath(root, path.join(toolsDir, source)), line, column } : place;
 }
 
 /**
  * For esbuild. An error of a source carries its `hint` as `detail`.
- * @param {{ toolsDir: string, rooms?: string[] }} options `rooms`: files, absolute
+ * @param {{ toolsDir: string, rooms?: string[], slices?: { files: string[], texts: string[] } }} options `rooms`: files,
+ *   absolute; `slices`: makes the tools slices, too, and takes what `cutSlices` must know of them
  * @returns {esbuild.Plugin}
  */
-export function toolsPlugin({ toolsDir, rooms: roomFiles = [] }) {
+export function toolsPlugin({ toolsDir, rooms: roomFiles = [], slices }) {
   return {
     name: "tools",
     setup(build) {
@@ -589,6 +616,8 @@ export function toolsPlugin({ toolsDir, rooms: roomFiles = [] }) {
       const rooms = readRooms(roomFiles, root);
       build.onResolve({ filter: /^tools:all$/ }, () => ({ path: path.join(toolsDir, GENERATED) }));
       build.onResolve({ filter: /^rooms:all$/ }, () => ({ path: path.join(root, ALL_ROOMS) }));
+      build.onResolve({ filter: /^slices:own$/ }, ({ path }) => ({ path, namespace: "slices", sideEffects: false }));
+      build.onLoad({ filter: /.*/, namespace: "slices" }, () => ({ contents: OWN_FILE, loader: "ts" }));
       build.onLoad({ filter: /\(all rooms\)$/ }, () => {
         try {
           const { code, map, files } = generateRooms(rooms, root);
@@ -600,7 +629,8 @@ export function toolsPlugin({ toolsDir, rooms: roomFiles = [] }) {
       });
       build.onLoad({ filter: /\(all tools\)$/ }, async () => {
         try {
-          const { code, map, files } = await generateTools(toolsDir, root, rooms);
+          const { code, map, files, texts } = await generateTools(toolsDir, root, rooms, !!slices);
+          if (slices) Object.assign(slices, { files, texts });
           return { contents: code + dataUrl(map), loader: "ts", resolveDir: toolsDir, watchFiles: files };
         } catch (error) {
           if (error.errors) return { errors: error.errors };

@@ -93,7 +93,8 @@ export function run(session: Session, prompt: string, parts?: Part[]): Promise<R
   // Remembers what is asked, with that of a failed run before it, and begins. Not kept: it would cost a dozen variables.
   let begin: any = function (text: string, media: string): void {
     begin = undefined;
-    const all = joinPrompts(edit(session).takePrompt(), text, media, session.history!.bytes.length >> 1);
+    const before = edit(session).takePrompt();
+    const all = joinPrompts(before, text, media, session.history!.bytes.length >> 1);
     if (remember(session, all.media ? HAS_MEDIA + USER : USER, all.text, undefined, false, all.media)) own.later(own.turn);
     else own.end("transportError", "", "the prompt does not fit into the history: raise historyBytes");
   };

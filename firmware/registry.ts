@@ -83,11 +83,12 @@ export function editRegistry(registry: Registry): RegistryEditor {
       registry.count = 0;
       delete registry.first;
       delete registry.last;
-      toolNames()
-        .split(",")
-        .forEach(function (name, i) {
-          if (name && picks(loadTool(i))) link(name, i);
-        });
+      const names = toolNames().split(",");
+      // This is the deepest path of all, from the console to a tool that is made: no callback, no call within another.
+      for (let i = 0; i < names.length && names[0]; i++) {
+        const tool = loadTool(i);
+        if (tool && picks(tool)) link(names[i], i);
+      }
       savedTools().link(editor, picks);
       for (; node; node = node.next) {
         const tool = node.tool;

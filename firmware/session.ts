@@ -46,6 +46,10 @@ export function ask(session: Session, asked: any): Promise<RunResult> {
     } catch (e) {
       problem = (e as Error).message;
     }
+  if (!problem && setting("baseUrl").startsWith("https:") && !session.warned) {
+    session.warned = true;
+    session.emit({ type: "error", message: "https on this board checks no certificate: anybody between it and the server can read the key. Use http to a gateway in your network" });
+  }
   if (!problem)
     return run(
       session,

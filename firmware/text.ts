@@ -1,3 +1,5 @@
+import { quoteBytes, rawBytes, repairUtf8 } from "./utf8";
+
 /**
  * Bytes and UTF-8. A string on the board is bytes, one character each; these functions keep it valid UTF-8 where it is
  * cut, decoded or written as JSON.
@@ -33,15 +35,14 @@ export function fillTemplate(text: string, question: string): string {
 }
 
 // Turns the \uXXXX escapes of a JSON text into what they stand for, before anything parses it: the board's JSON.parse
-// keeps only their low byte. Escapes below 0x80 are left to JSON.parse (they may be a quote). With `raw`, an escape is
-// one byte rather than one character: that is how the board's JSON.stringify writes bytes.
+// keeps only their low byte. Escapes below 0x80 are left to JSON.parse (they may be a quote).
 //
 // The board's indexOf also finds a part of what it looks for at the end of a text, and never looks beyond that: hence
 // no search from the end on.
 //
 // Half of a surrogate pair becomes U+FFFD, except at the edge of its string: the other half may be in the next piece,
 // reply.ts joins them.
-export function decodeEscapes(json: string, raw?: boolean): string {
+export function decodeEscapes(json: string): string {
   let at = json.indexOf("\\u");
   if (at < 0) return json;
   let out = "";
@@ -75,7 +76,7 @@ export function decodeEscapes(json: string, raw?: boolean): string {
           next += 6;
         } else if (code < 0xdc00 ? json.charAt(next) !== '"' : json.charAt(at - 1) !== '"' || json.charAt(at - 2) === "\\") code = 0xfffd;
       }
-      out += json.substring(from, at) + (raw ? String.fromCharCode(code) : encode(code));
+      out += json.substring(from, at) + encode(code);
       from = next;
     }
     at = next < json.length ? json.indexOf("\\u", next) : -1;
@@ -86,7 +87,9 @@ export function decodeEscapes(json: string, raw?: boolean): string {
 // A value as JSON for the wire. Bytes of 0x80 and more stay raw: the board's own JSON.stringify would make mojibake of
 // them. Infinity and NaN become null.
 export function toJson(value: any): string {
-  return decodeEscapes(JSON.stringify(value), true);
+  if (typeof value === "string") return /[\x80-\xff]/.test(value) ? quoteBytes(value) : JSON.stringify(value);
+  const json = JSON.stringify(value);
+  return json.indexOf("\\u") < 0 ? json : rawBytes(json);
 }
 
 // Parses JSON text of bytes. Throws what JSON.parse throws.
@@ -111,23 +114,5 @@ export function readWhole(text: string): any {
 // A text as a JSON string for the wire. Every byte that is no part of valid UTF-8 becomes U+FFFD: one bad byte in the
 // history would make a server refuse every request that follows.
 export function wireText(text: string): string {
-  if (!/[\x80-\xff]/.test(text)) return toJson(text);
-  let out = "";
-  let from = 0;
-  let i = 0;
-  while (i < text.length) {
-    const c = text.charCodeAt(i);
-    let size = c < 0x80 ? 1 : c < 0xc2 ? 0 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : c < 0xf5 ? 4 : 0;
-    const second = text.charCodeAt(i + 1);
-    if ((c === 0xe0 && second < 0xa0) || (c === 0xed && second > 0x9f)) size = 0;
-    if ((c === 0xf0 && second < 0x90) || (c === 0xf4 && second > 0x8f)) size = 0;
-    for (let k = 1; k < size; k++) if ((text.charCodeAt(i + k) & 0xc0) !== 0x80) size = 0;
-    if (!size) {
-      out += text.substring(from, i) + "\xef\xbf\xbd";
-      size = 1;
-      from = i + 1;
-    }
-    i += size;
-  }
-  return toJson(out + text.substr(from));
+  return /[\x80-\xff]/.test(text) ? quoteBytes(repairUtf8(text)) : JSON.stringify(text);
 }

@@ -28,14 +28,18 @@ export interface Run {
   media: string;
 }
 
-// What changes the history of a conversation.
+// What changes the history of a conversation. The provider is opened first, and not within the call: this is the deepest
+// path of a run.
 export function edit(session: Session) {
-  return editHistory(session.history!, setting("messageTrim"), openProvider());
+  const provider = openProvider();
+  return editHistory(session.history!, setting("messageTrim"), provider);
 }
 
 // Appends a message to the history; false where it does not fit.
 export function remember(session: Session, kind: number, text: string, calls?: ReplyCall[], isError?: boolean, echo?: string): boolean {
-  return edit(session).append(openProvider().compose(kind, text, calls, isError, echo), kind);
+  const provider = openProvider();
+  const message = provider.compose(kind, text, calls, isError, echo);
+  return editHistory(session.history!, setting("messageTrim"), provider).append(message, kind);
 }
 
 // Goes on with a reply, or with what failed: runs its calls, one after the other, or ends the run with its text. What it

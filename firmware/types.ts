@@ -211,6 +211,8 @@ export interface Session {
   toolBytes?: number;
   /** Checksum of the files of tools and graphs for which they were counted. */
   toolSum?: number;
+  /** The person was told what https is worth on this board. */
+  warned?: boolean;
   /** Files that were uploaded, see upload.ts. */
   uploads?: string[];
   /** Number of the last tool call that was given an id here, so that no two of a conversation are the same. */

@@ -129,6 +129,7 @@ export const createBoard = (options: BoardOptions = {}): Board => {
         } else repl.printError(text);
       },
       isPin: (value) => pinObjects.number(value) !== undefined,
+      isStored: (code) => storage.api.list().some((name) => storage.api.read(name)?.includes(code)),
       deviceName: (value) => ["Serial1", "Serial2", "Serial3"].find((name) => value === realm.global[name]),
       onEmit(target, name, list) {
         if (target === realm.global.E)

@@ -105,6 +105,8 @@ export interface RealmOptions {
    * million, which would take a board more than ten minutes.
    */
   maxSteps?: number;
+  /** Whether a text that is evaluated lies in flash: what is made of it needs no copy in memory. */
+  isStored?(code: string): boolean;
   /** Name of a built-in device object, as the console prints it. */
   deviceName?(value: unknown): string | undefined;
   /** Called when board code emits, besides its own listeners. */
@@ -146,6 +148,8 @@ export interface Realm {
 const LIBRARY_FILE = new URL("./library.js", import.meta.url);
 let libraryScript: vm.Script | undefined;
 
+/** Texts of `eval` that are kept in their rewritten form. */
+const MAX_EVALUATED = 200;
 /** A queue that feeds itself (a promise chain without end) must let the host breathe now and then. */
 const MAX_EVENTS_PER_TURN = 20_000;
 
@@ -182,11 +186,12 @@ export const createRealm = (options: RealmOptions): Realm => {
     name: string,
     scope: "program" | "module" | "local",
     outerScope?: string,
+    origin = name,
   ): { id: number; result: Transformed } => {
     const id = nextId++;
     const result = transform(code, { scope, id, outerScope, wantsValue: scope !== "module" });
     sources.set(id, { code, name, result });
-    for (const info of result.functions) origins.set(info, name);
+    for (const info of result.functions) origins.set(info, origin);
     return { id, result };
   };
 
@@ -283,6 +288,8 @@ export const createRealm = (options: RealmOptions): Realm => {
   const textFrame = (code: string, offset: number): string => frame(code, offset, "");
 
   const isPin = (value: unknown): boolean => options.isPin?.(value) ?? false;
+  /** What `eval` was given lately, rewritten: an agent evaluates the same parts of its file all the time. */
+  const evaluated = new Map<string, string>();
   const host = {
     stack,
     frame: textFrame,
@@ -331,11 +338,23 @@ export const createRealm = (options: RealmOptions): Realm => {
     report: (error: unknown) => realm.report(error),
     evaluate: (code: string, name = "") => realm.evaluate(code, name),
     evalSource(code: string, scope: string, isLocal: boolean): string {
-      const { id, result } = compile(code, "eval", isLocal ? "local" : "program", scope);
+      const key = `${scope} ${isLocal} ${code}`;
+      const known = evaluated.get(key);
+      if (known !== undefined) return known;
+      const { id, result } = compile(
+        code,
+        "eval",
+        isLocal ? "local" : "program",
+        scope,
+        options.isStored?.(code) ? "flash" : "eval",
+      );
       tables[id] = result.functions;
       // With its own name in V8's stacks, so that an error in it has a place of its own.
       const call = isLocal ? result.code : `${result.code}.call(globalThis,ε,ε.t[${id}],σ0)`;
-      return `${call}\n//# sourceURL=esp-${id}`;
+      const text = `${call}\n//# sourceURL=esp-${id}`;
+      if (evaluated.size >= MAX_EVALUATED) evaluated.clear();
+      evaluated.set(key, text);
+      return text;
     },
   };
 

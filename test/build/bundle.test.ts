@@ -48,9 +48,15 @@ const tool = (name: string, parts: Record<string, string> = {}) => {
 
 const LOAD = 'import { loadTool, toolNames } from "tools:all";\nglobal.result = { loadTool, names: toolNames() };\n';
 
-const run = (code: string): any => {
-  const global: any = {};
-  vm.runInNewContext(code, { global, print: (text: string) => (global.printed = text) });
+/** Runs a bundle out of a Storage that holds it, whose other files may be given. */
+const run = (code: string, files: Record<string, string> = { agent: code }): any => {
+  const global: any = { files };
+  const storage = {
+    list: () => Object.keys(files),
+    read: (name: string, at = 0, length = Infinity) => files[name]?.slice(at, at + length),
+  };
+  const require = () => storage;
+  vm.runInNewContext(code, { global, require, print: (text: string) => (global.printed = text) });
   return global;
 };
 
@@ -148,7 +154,6 @@ describe("tools", () => {
       required: ["a"],
     });
     expect(second.execute()).toBe("done");
-    expect(loadTool(2)).toBeUndefined();
   });
 
   it("runs a file's own code anew at each load", async () => {
@@ -396,6 +401,77 @@ describe("tools", () => {
   });
 });
 
+describe("slices", () => {
+  const files = {
+    "main.ts": LOAD,
+    "tools/a.ts": tool("a", { description: '"Süß, \\x03 and\\n\\"more\\""', execute: "() => `a\n\x03${1}`" }),
+    "tools/b.ts": `const first = [1];\nfunction twice(n: number): number {\n  return n * 2;\n}\n${tool("b", {
+      execute: "(n: any) => twice(n) + first[0]",
+    })}`,
+  };
+
+  it("are lines of their own behind the code, which is printable ASCII", async () => {
+    const { code, problems } = await build(files);
+    expect(problems).toEqual([]);
+    expect(code).toMatch(/^[\x20-\x7e\n]*$/);
+    const [program, ...rest] = code.split("\n");
+    expect(program).toContain("eval(");
+    expect(program).not.toMatch(/\$eval|\$value|Does it|twice/);
+    expect(rest.every((line) => line.startsWith("//"))).toBe(true);
+    const { loadTool } = run(code).result;
+    expect(loadTool(0).execute()).toBe("a\n\x03" + "1");
+    expect(JSON.parse(loadTool(0).description)).toBe('Süß, \x03 and\n"more"');
+    expect([loadTool(1).execute(3), loadTool(1).description]).toEqual([7, '"Does it."']);
+  });
+
+  it("are found under any name of the file, and not where it is another one", async () => {
+    const { code } = await build(files);
+    const other = (await build({ ...files, "tools/b.ts": tool("b") })).code;
+    expect(run(code, { "agent.json": "{}", ".bootcde": code }).result.loadTool(1).execute(3)).toBe(7);
+    expect(run(code, { agent: other, "agent.new": code }).result.loadTool(1).execute(3)).toBe(7);
+    expect(run(code, { agent: `${code}\n` }).result.loadTool(1).execute(3)).toBe(7);
+    for (const text of [other, `\n${code}`, code.slice(0, -1), ""])
+      expect(() => run(code, { agent: text }), text.slice(0, 20)).toThrow(/^put dist\/agent.js into the Storage as agent/);
+  });
+
+  it("are not evaluated out of a file that is changed meanwhile", async () => {
+    const { code } = await build(files);
+    const other = (await build({ ...files, "tools/b.ts": tool("b") })).code;
+    const { result, files: stored } = run(code);
+    const half = code.slice(0, code.length >> 1);
+    for (const text of [other, half, half.padEnd(code.length, "\xff"), undefined]) {
+      stored.agent = text;
+      expect(() => result.loadTool(1)).toThrow("the agent's file was changed: start anew with reset()");
+    }
+    stored.agent = code;
+    expect(result.loadTool(1).execute(3)).toBe(7);
+  });
+
+  it("have a mark that is another one for every bundle", async () => {
+    const mark = (await build(files)).code.slice(-8);
+    expect(mark).toMatch(/^[0-9a-f]{8}$/);
+    expect((await build(files)).code.slice(-8)).toBe(mark);
+    expect((await build({ ...files, "tools/b.ts": tool("c") })).code.slice(-8)).not.toBe(mark);
+  });
+
+  it("lead back to their own lines in the source map", async () => {
+    const { code, map } = await build(files);
+    const trace = new TraceMap(map);
+    const lines = code.split("\n");
+    const line = lines.findIndex((text) => text.includes("*2"));
+    const at = originalPositionFor(trace, { line: line + 1, column: lines[line].indexOf("*2") - 1 });
+    expect(at).toMatchObject({ source: expect.stringMatching(/tools\/b\.ts$/), line: 3 });
+    const last = originalPositionFor(trace, { line: 1, column: code.indexOf("global.result") });
+    expect(last).toMatchObject({ source: expect.stringMatching(/main\.ts$/), line: 2, column: 0 });
+  });
+
+  it("that are too long for their table are refused", async () => {
+    const long = `() => "${"x".repeat(9000)}"`;
+    const { problems } = await build({ "main.ts": LOAD, "tools/a.ts": tool("a"), "tools/t.ts": tool("t", { execute: long }) });
+    expect(lines(problems)).toEqual([expect.stringMatching(/^t\.ts:1:1 the tool's code has \d+ bytes: at most 8191/)]);
+  });
+});
+
 it("toolPlace leads from the generated module to the tool's own file", async () => {
   const toolsDir = path.join(folder, "tools");
   write({ "tools/a.ts": tool("a"), "tools/b.ts": `\n${tool("b")}` });
@@ -421,7 +497,7 @@ it("encodeSource leaves comments, names and escapes of bytes alone", () => {
 });
 
 it("the script fails with exit code 1 and readable lines, and prints sizes", () => {
-  for (const name of ["esbuild.config.mjs", "esbuild.check.mjs", "esbuild.tools.mjs"]) {
+  for (const name of ["config", "check", "slices", "tools"].map((part) => `esbuild.${part}.mjs`)) {
     fs.copyFileSync(name, path.join(folder, name));
   }
   fs.symlinkSync(path.resolve("node_modules"), path.join(folder, "node_modules"));

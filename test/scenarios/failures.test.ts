@@ -34,6 +34,15 @@ describe("a server that does not answer as it should", () => {
     expect((await board.ask("hello")).at(-1)).toMatchObject({ text: "back again" });
   });
 
+  const tls = { settings: { retries: 0 }, allow: /ERROR: Connect failed|mbedtls|ERROR: / };
+  scenario("is asked by https: one warning since power-up, of what that is worth", tls, async ({ board }) => {
+    await board.runLine(`set_config({baseUrl:"https://127.0.0.1:${await closedPort()}/v1"})`);
+    const warnings = async (): Promise<string[]> =>
+      (await board.ask("hello")).flatMap((event) => (event.type === "error" ? [event.message] : []));
+    expect(await warnings()).toEqual([expect.stringMatching(/^https on this board checks no certificate/)]);
+    expect(await warnings()).toEqual([]);
+  });
+
   const page = "<!DOCTYPE html><html><body><h1>Log in to the Wi-Fi</h1></body></html>";
   scenario("answers with a page and 200", {
     turns: [reply(200, page, { "content-type": "text/html" })],
