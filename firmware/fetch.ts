@@ -189,7 +189,7 @@ export function send(
   let body = o.body;
   let enough = false;
   /** What came and was not handed on yet. */
-  let came = "";
+  const came = { rest: "" };
   const headers = o.headers || {};
   headers["Accept-Encoding"] = "identity";
   // Out of memory cannot be caught on the board: look before.
@@ -203,8 +203,8 @@ export function send(
 
   // Takes what has come. Whoever hands on a piece may still hold the rest of it: the connection is closed later.
   function read(): void {
-    const piece = came;
-    came = "";
+    const piece = came.rest;
+    came.rest = "";
     if (!piece || enough || !onData(piece)) return;
     enough = true;
     setTimeout(function () {
@@ -229,9 +229,7 @@ export function send(
     totalMs: limit,
     idleMs: limit,
     onHead: onHead,
-    onData: function (piece) {
-      came = piece;
-    },
+    into: came,
     onReady: read,
     onDone: function (failure) {
       if (!enough) end(failure && (failure.startsWith("timeout") ? host + " did not answer within " + limit + " ms" : "no answer from " + host + " (" + failure + ")"));

@@ -31,14 +31,23 @@ export function createReply(
   hasTool: (name: string) => boolean,
   keepBytes: number,
   maxArgs: number,
-  echoBytes: number
+  echoBytes: number,
+  showBytes: number
 ): ReplyCollector {
-  /** Half of a surrogate pair at the end of the thinking, the other half of which comes in the next delta. */
-  let half = "";
+  /** The thinking that waits ends in half of a surrogate pair, the other half of which comes in the next delta. */
+  let isHalf = false;
   /** Index of a call that was left out, `true` if it has none: pieces of it belong to no call. */
   let dropped: any;
   /** What is held back, and where in its text the reply is; see `sift`. */
   const held: Held = { text: "", mode: Mode.Before };
+
+  // Shows the thinking that waits, but for half of a surrogate pair at its end.
+  function showThought(): void {
+    let text = reply.wise;
+    reply.wise = isHalf ? text.substr(text.length - 3) : "";
+    if (isHalf) text = text.substr(0, text.length - 3);
+    if (text) emit({ type: "reasoningDelta", text: text });
+  }
 
   const reply: ReplyCollector = {
     fresh: "",
@@ -47,19 +56,19 @@ export function createReply(
     echo: "",
     echoBytes: echoBytes,
     text: "",
+    wise: "",
     shown: false,
     calls: [],
     thought: function (delta) {
       if (typeof delta !== "string" || !delta) return;
+      if (reply.fresh) reply.flush();
       reply.idea = delta;
-      if (half || delta.indexOf("\xed") >= 0) {
+      if (isHalf || delta.indexOf("\xed") >= 0) {
         const join = surrogates();
-        delta = join.joinText(half, delta);
-        const size = join.wholeLength(delta);
-        half = delta.substr(size);
-        delta = delta.substr(0, size);
-      }
-      if (delta) emit({ type: "reasoningDelta", text: delta });
+        reply.wise = join.joinText(reply.wise, delta);
+        isHalf = join.wholeLength(reply.wise) < reply.wise.length;
+      } else reply.wise += delta;
+      if (reply.wise.length >= showBytes) showThought();
     },
     call: function (index, id, name, args) {
       const calls = reply.calls;
@@ -69,6 +78,7 @@ export function createReply(
       if (args && typeof args === "object") args = toJson(args);
       if (typeof args !== "string") args = "";
       let slot: ReplyCall | undefined;
+      if (reply.fresh || reply.wise) reply.flush();
       if (!id && !name && dropped === (numbered ? index : true)) return undefined;
       if (id) for (const one of calls) if (one.id === id && (!numbered || one.index === undefined || one.index === index)) slot = one;
       if (numbered && !slot) for (const one of calls) if (one.index === index && (!id || !one.id || !name)) slot = one;
@@ -99,8 +109,9 @@ export function createReply(
     },
     flush: function (last) {
       const text = reply.fresh;
+      if (reply.wise) showThought();
       // The usual case, in few words: in the middle of an answer, and nothing in it that could begin a tag or a call.
-      if (!last && held.mode === Mode.Plain && !held.text && text.indexOf("<") < 0 && text.indexOf("[") < 0 && text.indexOf("\xed") < 0) {
+      if (!last && held.mode === Mode.Plain && !held.text && !/[<\[\xed]/.test(text)) {
         reply.fresh = "";
         if (!text) return;
         if (reply.text.length <= keepBytes) reply.text += text;

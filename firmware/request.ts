@@ -4,12 +4,18 @@ import { failureWords, type Failure } from "./failure";
 import { find } from "./registry";
 import { createReply } from "./reply";
 import { openProvider } from "./provider";
+import { surrogates } from "./sift";
 import { createSseParser, type SseParser } from "./sse";
 import { post } from "./transport";
-import type { Provider, ReplyCollector, Session } from "./types";
+import { Todo, type Provider, type ReplyCollector, type Session } from "./types";
 
+/**
+ * The text of deltas is put together until it has as many bytes: each event costs as much as the reading of two deltas. How
+ * the bytes of the stream were cut makes no difference to that.
+ */
+const SHOWN_BYTES = 48;
 /** Variables that a request takes at the most, with its reply and a tool. */
-const REQUEST_VARIABLES = 600;
+const REQUEST_VARIABLES = 1100;
 
 // Sends the conversation and reads the reply; fails over to another attempt while `retries` and `retryBudgetMs` last
 // and nothing was shown yet. Calls `done` once with the reply or with what failed. Returns what stops it without `done`.
@@ -34,9 +40,8 @@ export function exchange(
   let date = "";
   /** What kind of body comes: stream, json, page or error; "" before its first character. */
   let kind = "";
-  /** Body of a failed request, or of a reply that is one JSON text. */
-  let body = "";
-  let sse: SseParser | undefined;
+  /** Its `rest` is the body, where that is no stream. */
+  let sse: SseParser;
   let unread = false;
   /** Events that are recognised are thinking. */
   let thinks = false;
@@ -44,23 +49,31 @@ export function exchange(
   let reply: ReplyCollector;
 
   function onEvent(data: string): void {
-    if (!data)
-      return session.emit({ type: "error", message: "a line of the reply is longer than sseLineBytes (" + limit + ") and was left out" });
+    if (!data) {
+      reply.flush();
+      session.emit({ type: "error", message: "a line of the reply is longer than sseLineBytes (" + limit + ") and was left out" });
+      return;
+    }
     const echo = reply.echo.length;
+    const before = reply.fresh.length;
     reply.idea = "";
     try {
       read(data, reply);
     } catch (e) {
       // A whole reply that cannot be read is a failure of its own, told at the end.
-      if (!unread && kind === "stream")
+      if (!unread && kind === "stream") {
+        reply.flush();
         session.emit({ type: "error", message: "a piece of the reply could not be read: " + (e as Error).message });
+      }
       unread = true;
     }
-    const text = reply.fresh || reply.idea;
-    const mixed = reply.fresh && reply.idea;
-    const isThought = !reply.fresh;
-    if (!sse || !text || mixed || reply.stop || reply.failure || reply.calls.length || echo !== reply.echo.length) return;
-    // Nothing but a text came of it: later events may differ from it in that text only.
+    const fresh = reply.fresh.substr(before);
+    if (fresh.indexOf("\xed") >= 0) reply.fresh = surrogates().joinText(reply.fresh.substr(0, before), fresh);
+    const text = fresh || reply.idea;
+    const mixed = fresh && reply.idea;
+    if (reply.fresh.length >= SHOWN_BYTES) reply.flush();
+    // Where nothing but a text came of an event, later ones may differ from it in that text only.
+    if (kind !== "stream" || !text || mixed || reply.stop || reply.failure || reply.calls.length || echo !== reply.echo.length) return;
     const other = sse.learn(text);
     if (!other) return;
     const seen: any = { fresh: "", echo: "", echoBytes: 0 };
@@ -72,25 +85,34 @@ export function exchange(
     } catch (e) {
       seen.idea = seen.fresh = "";
     }
-    if ((isThought ? seen.idea : seen.fresh) === text + "@") thinks = isThought;
-    else sse.head = "";
+    if ((fresh ? seen.fresh : seen.idea) === text + "@") thinks = !fresh;
+    else sse.learn("");
   }
 
   // Reads what has come. What is shown is shown from here, where the stack is still long.
   function onReady(): void {
-    if (!sse && !over) begin();
-    while (sse && !over) {
-      const event = sse.next();
-      if (event === undefined) return;
-      if (!sse.isText) onEvent(event);
-      else if (thinks) reply.thought(event);
-      else reply.fresh = event;
-      reply.flush();
+    let text: string | undefined;
+    if (kind !== "stream") begin();
+    if (kind !== "stream") return;
+    while (!over) {
+      text = sse.alike(SHOWN_BYTES - (thinks ? reply.wise : reply.fresh).length);
+      if (text && thinks) reply.thought(text);
+      else if (text) {
+        reply.fresh += text;
+        if (reply.fresh.length >= SHOWN_BYTES) reply.flush();
+      }
+      if (sse.todo === Todo.Wait) return;
+      if (sse.todo === Todo.Next) {
+        text = sse.next();
+        if (text === undefined) return;
+        onEvent(text);
+      }
     }
   }
 
   // Reads the first bytes of a body, or of one that is no stream.
   function begin(): void {
+    let body = sse.rest;
     if (!kind) {
       // White space and a byte order mark, before the body, say nothing yet.
       let text = body.trim();
@@ -101,23 +123,21 @@ export function exchange(
       else if (body.length > limit) body = "";
       if (kind === "json") body = body.substr(body.indexOf(first));
     }
-    if (kind !== "stream") return;
-    sse = createSseParser(limit);
-    sse.push(body);
-    body = "";
+    sse.rest = kind === "stream" ? body : body.substr(0, limit + 1);
   }
 
   function onDone(broken: string): void {
     stop = undefined;
+    const body = kind === "stream" ? "" : sse.rest;
     const tooLong = body.length > limit;
     if (kind === "json" && !broken && !tooLong) onEvent(body);
     // What the stream ends in the middle of is no piece to warn of.
     unread = unread || kind === "stream";
-    if (sse) {
+    if (kind === "stream") {
       sse.end();
       onReady();
-      sse = undefined;
     }
+    sse.rest = "";
     reply.flush(true);
     if (reply.stop && !reply.failure) return done(reply);
     // What the reply came to, as a failure.
@@ -149,9 +169,9 @@ export function exchange(
     const free = process.memory().free;
     if (free < REQUEST_VARIABLES) return done(reply, failureWords().memory(free));
     status = 0;
-    retryAfter = date = kind = body = "";
+    retryAfter = date = kind = "";
     unread = thinks = false;
-    sse = undefined;
+    sse = createSseParser(limit);
     reply = createReply(
       session.emit,
       function (name) {
@@ -159,7 +179,8 @@ export function exchange(
       },
       share,
       setting("maxToolArgLen"),
-      Math.min(share, setting("reasoningBytes"))
+      Math.min(share, setting("reasoningBytes")),
+      SHOWN_BYTES
     );
     // Of these only what reads is needed once the request is sent.
     let provider: Provider | undefined = openProvider();
@@ -187,11 +208,11 @@ export function exchange(
           else if (lower === "date") date = received[name];
         }
       },
-      onData: function (piece) {
-        if (sse) sse.push(piece);
-        else if (!kind || body.length <= limit) body += piece;
-      },
+      into: sse,
       onReady: onReady,
+      onQuiet: function () {
+        if (reply.fresh || reply.wise) reply.flush();
+      },
       onDone: onDone,
     });
     provider = content = undefined;
@@ -199,7 +220,12 @@ export function exchange(
 
   attempt();
   return function () {
+    if (over) return;
     over = true;
-    if (stop) stop();
+    if (stop) {
+      // What has come is shown before the run ends.
+      reply.flush();
+      stop();
+    }
   };
 }

@@ -8,7 +8,7 @@ import type { Session, Subagent, ToolContext, ToolResult } from "./types";
 /** Agents within each other, the one that the person talks to not counted. */
 const MAX_DEPTH = 2;
 /** Variables that a sub-agent needs besides its history: its tools, its loop, and one request. */
-const AGENT_VARIABLES = 1000;
+const AGENT_VARIABLES = 1500;
 /** Bytes of its history, where it does not say. It is a run long. */
 const HISTORY_BYTES = 2048;
 

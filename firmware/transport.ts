@@ -17,15 +17,20 @@ export interface Post {
   totalMs: number;
   idleMs: number;
   onHead(status: number, headers: Record<string, string>): void;
-  /** Bytes of the body, to be kept. What is to be done with them, `onReady` does: they are not in memory twice by then. */
-  onData(piece: string): void;
+  /** Bytes of the body are appended to its `rest`, so that they are in memory once only. `onReady` takes them off. */
+  into: { rest: string };
   onReady(): void;
+  /** Nothing has come for a second. */
+  onQuiet?(): void;
   /** Called exactly once, unless aborted. `failure` says what went wrong below HTTP: "" where the answer ended. */
   onDone(failure: string): void;
 }
 
-/** Bytes that wait for the idle loop at the most: two reads of the socket. */
+/** Bytes that wait to be looked at, at the most, and milliseconds: two reads of the socket. */
 const PENDING_BYTES = 1072;
+const PENDING_MS = 20;
+/** Milliseconds without a byte that are a pause. */
+const QUIET_MS = 1000;
 
 // Sends a request and returns what ends it: the socket is closed, timers are cleared and no callback comes any more.
 // Never throws: what goes wrong reaches `onDone`.
@@ -35,9 +40,10 @@ export function post(o: Post): () => void {
   let over = false;
   let request: any;
   let timer: any;
-  /** What came and was not handed on yet, and the timer that does it. */
-  let pending = "";
+  const into = o.into;
+  /** The timer that hands on what came, and how much may be there before that is done at once. */
   let waiting: any;
+  let most = PENDING_BYTES;
 
   // Ends the request: what failed, or "" where the answer is over; undefined for an abort.
   function end(failure?: any): void {
@@ -81,9 +87,8 @@ export function post(o: Post): () => void {
     waiting = undefined;
     heard = getTime();
     if (over) return;
-    o.onData(pending);
-    pending = "";
     o.onReady();
+    most = into.rest.length + PENDING_BYTES;
   }
 
   try {
@@ -95,12 +100,14 @@ export function post(o: Post): () => void {
       if (over) return;
       heard = getTime();
       o.onHead(parseInt(response.statusCode), response.headers);
+      // What it was asked with is not needed any more: 70 variables.
       delete response.headers;
+      delete request.opt;
       response.on("data", function (piece: string) {
         // The board calls this from within itself once more for every chunk in what it read: the stack is short here.
-        if (!waiting) waiting = setTimeout(ready, 1);
-        pending += piece;
-        if (pending.length > PENDING_BYTES) ready();
+        if (!waiting) waiting = setTimeout(ready, PENDING_MS);
+        into.rest += piece;
+        if (into.rest.length > most) ready();
       });
       response.on("close", function () {
         ready();
@@ -114,7 +121,9 @@ export function post(o: Post): () => void {
     // One coarse timer looks at both limits: setting one anew for every piece costs more than it tells.
     timer = setInterval(function () {
       const now = getTime();
-      if ((now - heard) * 1000 >= o.idleMs) end("timeout: no byte for " + o.idleMs + " ms (idleTimeoutMs)");
+      const silence = (now - heard) * 1000;
+      if (silence >= QUIET_MS && o.onQuiet) o.onQuiet();
+      if (silence >= o.idleMs) end("timeout: no byte for " + o.idleMs + " ms (idleTimeoutMs)");
       else if ((now - started) * 1000 >= o.totalMs) end("timeout: not finished after " + o.totalMs + " ms (requestTimeoutMs)");
     }, 250);
   } catch (e) {

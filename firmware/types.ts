@@ -321,6 +321,16 @@ export enum Mode {
   MaybeCall,
 }
 
+/** What there is in the bytes that came. An enum, since its members stand as numbers in the bundle. */
+export enum Todo {
+  /** There may be events of the kind that is recognised. */
+  Again,
+  /** There may be one of another kind. */
+  Next,
+  /** There is none that is whole. */
+  Wait,
+}
+
 /** Text that is not shown yet, since it may be the start of a tag or of a call, or half of a surrogate pair. */
 export interface Held {
   text: string;
@@ -329,10 +339,11 @@ export interface Held {
 
 /** Where a reply is collected while it streams in. A provider sets `fresh`, `stop` and `failure`, and calls the rest. */
 export interface ReplyCollector {
-  /** Text that came and is not looked at yet: a provider appends to it. */
+  /** Text that came and is not shown yet: a provider appends to it. */
   fresh: string;
-  /** The piece of thinking that came last. */
+  /** The piece of thinking that came last, and the thinking that is not shown yet. */
   idea: string;
+  wise: string;
   /** Why the reply ended: `stop`, `length` (the output limit), `done` (no reason given); "" while it goes on. */
   stop: string;
   /**

@@ -36,10 +36,16 @@ export function createSerial(session: Session): Channel {
   /** In the middle of a line of output. */
   let midLine = false;
   let thinking = false;
+  const showsThinking = setting("showReasoning");
 
   // Text of the model's: line ends for a terminal, and no escape sequence that could change it. With `all`, a line that
   // has no end yet is ended.
   function write(text: string, all: boolean): void {
+    // The usual case, in few words: it goes on with a line.
+    if (!all && !channel.close && rest.length + text.length <= LINE_BYTES && !/[\n\x1b]/.test(text)) {
+      rest += text;
+      return;
+    }
     if (text.indexOf("\x1b") >= 0) text = text.split("\x1b").join("");
     if (channel.close) {
       if (all) text = (midLine ? "\n" : "") + text;
@@ -57,6 +63,45 @@ export function createSerial(session: Session): Channel {
 
   /** Takes the line that is typed next, where it is the answer to a question. */
   let answer: ((text: string) => void) | undefined;
+
+  function showOther(event: AgentEvent): void {
+    let text = "";
+    const agent = event.agent ? event.agent + "/" : "";
+    // What a sub-agent writes goes to the agent that asked it.
+    if (agent && (event.type === "textDelta" || event.type === "final")) return;
+    // Whoever stopped the run answers no question of it.
+    if (event.type === "final" && answer) answer("");
+    const thinks = event.type === "reasoningDelta";
+    if (thinks !== thinking) write(thinks ? "[thinking]\n" : event.type === "textDelta" ? "[answer]\n" : "", true);
+    thinking = thinks;
+    if (event.type === "textDelta" || event.type === "reasoningDelta") return write(event.text, false);
+    if (event.type === "toolEnd") {
+      if (event.ends) return;
+      const first = cutUtf8(event.content.split("\n")[0], TOOL_LINE_BYTES);
+      text = agent + event.name + (event.isError ? " failed: " : ": ") + first + (first.length < event.content.length ? " ..." : "");
+    } else if (event.type === "retry") text = agent + "trying again in " + (event.waitMs / 1000).toFixed(1) + " s: " + event.reason;
+    else if (event.type === "error") text = agent + "warning: " + event.message;
+    else if (event.type === "plan") {
+      const marks: Record<string, string> = { todo: "[ ] ", doing: "[>] ", done: "[x] ", failed: "[!] " };
+      // All of it at its start, then a line for what has changed.
+      const whole = event.steps[0].state === "doing";
+      for (const step of event.steps) {
+        const one = marks[step.state] + step.task + " (" + step.agent + ")";
+        if (whole) text += (text && "\n") + one;
+        else if (step.state !== "todo") text = one;
+      }
+      return write(text + (channel.close ? "\n" : ""), true);
+    } else if (event.type === "upload") text = agent + event.path + ": " + event.sent + " of " + event.total + " bytes sent";
+    else if (event.type === "file") text = event.path + ": " + event.url;
+    else if (event.type !== "final") return;
+    else if (event.message) text = (event.stopReason === "aborted" ? "stopped: " : "error: ") + event.message;
+    else if (event.stopReason === "maxIterations") text = "the last answer without tools, see maxToolIterations";
+    if (text) text = "[" + text + "]" + (channel.close ? "\n" : "");
+    write(text, true);
+    if (event.type !== "final" || !channel.close) return;
+    device.write((midLine ? "\r\n" : "") + "you> " + line);
+    midLine = false;
+  }
 
   const channel: Channel = {
     confirm: function (question) {
@@ -86,42 +131,10 @@ export function createSerial(session: Session): Channel {
         write("[allow " + question + "? yes or no]\n", true);
       });
     },
+    // Called for each piece of the text, and short therefore: the interpreter reads all of a function whenever it runs.
     show: function (event) {
-      let text = "";
-      const agent = event.agent ? event.agent + "/" : "";
-      // What a sub-agent writes goes to the agent that asked it.
-      if (agent && (event.type === "textDelta" || event.type === "final")) return;
-      // Whoever stopped the run answers no question of it.
-      if (event.type === "final" && answer) answer("");
-      const thinks = event.type === "reasoningDelta";
-      if (thinks && !setting("showReasoning")) return;
-      if (thinks !== thinking) write(thinks ? "[thinking]\n" : event.type === "textDelta" ? "[answer]\n" : "", true);
-      thinking = thinks;
-      if (event.type === "textDelta" || event.type === "reasoningDelta") return write(event.text, false);
-      if (event.type === "toolEnd") {
-        if (event.ends) return;
-        const first = cutUtf8(event.content.split("\n")[0], TOOL_LINE_BYTES);
-        text = agent + event.name + (event.isError ? " failed: " : ": ") + first + (first.length < event.content.length ? " ..." : "");
-      } else if (event.type === "retry") text = agent + "trying again in " + (event.waitMs / 1000).toFixed(1) + " s: " + event.reason;
-      else if (event.type === "error") text = agent + "warning: " + event.message;
-      else if (event.type === "plan") {
-        const marks: Record<string, string> = { todo: "[ ] ", doing: "[>] ", done: "[x] ", failed: "[!] " };
-        // All of it at its start, then a line for what has changed.
-        const whole = event.steps[0].state === "doing";
-        for (const step of event.steps) {
-          const one = marks[step.state] + step.task + " (" + step.agent + ")";
-          if (whole) text += (text && "\n") + one;
-          else if (step.state !== "todo") text = one;
-        }
-        return write(text + (channel.close ? "\n" : ""), true);
-      } else if (event.type !== "final") return;
-      else if (event.message) text = (event.stopReason === "aborted" ? "stopped: " : "error: ") + event.message;
-      else if (event.stopReason === "maxIterations") text = "the last answer without tools, see maxToolIterations";
-      if (text) text = "[" + text + "]" + (channel.close ? "\n" : "");
-      write(text, true);
-      if (event.type !== "final" || !channel.close) return;
-      device.write((midLine ? "\r\n" : "") + "you> " + line);
-      midLine = false;
+      if (event.type === "textDelta" && !thinking && !event.agent) write(event.text, false);
+      else if (showsThinking || event.type !== "reasoningDelta") showOther(event);
     },
     open: function (submit, left, quiet) {
       if (!device || channel.close) return;
@@ -159,10 +172,13 @@ export function createSerial(session: Session): Channel {
       }
 
       function onData(data: string): void {
-        for (const char of data) {
-          if (char === "\x04" && channel.close) return channel.close();
-          if (!(char === "\n" && afterCr)) type(char);
+        for (let i = 0; i < data.length; i++) {
+          const char = data.charAt(i);
+          if (char === "\x04") channel.close!();
+          else if (!(char === "\n" && afterCr)) type(char);
           afterCr = char === "\r";
+          // What was typed behind the end of the chat is for the interpreter.
+          if (!channel.close) return device.inject(data.substr(i + 1));
         }
       }
 

@@ -60,6 +60,7 @@ function readPieces(pieces: string[]) {
     4096,
     1024,
     400,
+    48,
   );
   const provider = createAnthropic();
   const sse = createSseParser(3072);
@@ -70,7 +71,7 @@ function readPieces(pieces: string[]) {
     }
   };
   for (const piece of pieces) {
-    sse.push(piece);
+    sse.rest += piece;
     take();
   }
   sse.end();
@@ -110,6 +111,7 @@ function readWhole(body: unknown) {
     4096,
     1024,
     400,
+    48,
   );
   createAnthropic().read(toBytes(JSON.stringify(body)), reply);
   reply.flush(true);

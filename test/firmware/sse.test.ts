@@ -26,7 +26,7 @@ function createCounted(maxLineBytes: number) {
     return events;
   };
   return {
-    feed: (piece: string) => (parser.push(piece), take()),
+    feed: (piece: string) => ((parser.rest += piece), take()),
     end: () => (parser.end(), take()),
     lost: () => blanks,
   };

@@ -120,7 +120,7 @@ describe("sub-agents", () => {
   };
   scenario("are refused where there is no memory for them", little, async ({ board }) => {
     await board.runLine("init_tools()");
-    await board.runLine('var filler=[];while(process.memory().free>1400)filler.push(new Uint8Array(800));"ok"');
+    await board.runLine('var filler=[];while(process.memory().free>1600)filler.push(new Uint8Array(800));"ok"');
     const events = await board.ask("go");
     expect(results(events)).toEqual([["", "board_agent", true, expect.stringMatching(/not enough memory for board_agent/)]]);
     expect(events.at(-1)).toMatchObject({ text: "I cannot." });

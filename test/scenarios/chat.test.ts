@@ -27,6 +27,13 @@ describe("chat mode", () => {
     expect(await board.runLine("3+4")).toBe("=7");
   });
 
+  scenario("what is typed behind the end of the chat in one go is the interpreter's", {}, async ({ board }) => {
+    await board.enterChat();
+    board.type("exit\rprint(6*7)\r");
+    await board.expectOutput(/\n42\r?\n/);
+    expect(await board.runLine("3+4")).toBe("=7");
+  });
+
   const typing = { turns: [text("hello")] };
   scenario("a typing error is taken back, an empty line asks nothing", typing, async ({ board, model }) => {
     await board.enterChat();

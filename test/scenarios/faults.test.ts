@@ -260,7 +260,7 @@ describe("a fault at any point of a run of two tools", () => {
   });
 
   // On the board itself, between any two things that happen there: also while a tool runs.
-  const eventCount = 11;
+  const eventCount = 9;
   for (const [what, code] of [
     ["abort()", "abort()"],
     ["a second prompt", 'ask("me too")'],

@@ -148,7 +148,7 @@ describe.skipIf(!Object.keys(streams).length)("recorded streams", () => {
     // What a run takes while it streams, early, in the middle and late: more of the answer is no more memory.
     await board.runLine("var seen=0,sizes=[]");
     await board.runLine(
-      'E.on("agent",function(e){if(e.type=="textDelta"&&[20,150,290].indexOf(++seen)>=0)sizes.push(process.memory().usage)})',
+      'E.on("agent",function(e){if(e.type=="textDelta"&&(seen+=e.text.length)>[100,900,1600,1e9][sizes.length])sizes.push(process.memory().usage)})',
     );
     const usages: number[] = [];
     for (let i = 0; i < 3; i++) {
