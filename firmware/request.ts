@@ -15,7 +15,7 @@ import { Todo, type Provider, type ReplyCollector, type Session } from "./types"
  */
 const SHOWN_BYTES = 48;
 /** Variables that a request takes at the most, with its reply and a tool. */
-const REQUEST_VARIABLES = 1100;
+const REQUEST_VARIABLES = 800;
 
 // Sends the conversation and reads the reply; fails over to another attempt while `retries` and `retryBudgetMs` last
 // and nothing was shown yet. Calls `done` once with the reply or with what failed. Returns what stops it without `done`.
