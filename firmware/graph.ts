@@ -18,9 +18,9 @@ import type { LoadedTool, ToolContext, ToolNode, ToolOutput } from "./types";
 /** How many graphs may run at once, one as a tool of another: two files can be changed to be tools of each other. */
 const MAX_RUNNING = 3;
 /** Variables that the check and a run take beside their graph. */
-const RUN_VARIABLES = 600;
+const RUN_VARIABLES = 800;
 /** Variables that a call of a tool takes, with its processors and a result of 800 bytes. */
-const CALL_VARIABLES = 800;
+const CALL_VARIABLES = 1000;
 /** Bytes of its arguments for which a call takes a variable more: they are copied five times. */
 const ARGUMENT_BYTES = 2;
 
