@@ -109,7 +109,10 @@ export function afterReply(session: Session, own: Run, reply: ReplyCollector | u
     for (const call of calls) if (!call.problem) runnable.push({ id: call.id, name: call.name, arguments: call.arguments });
     if (runnable.length) session.emit({ type: "toolRequest", calls: runnable });
     own.idle++;
-    nextCall(calls);
+    // From the idle loop: what the reply was read with is let go by then.
+    own.later(function () {
+      nextCall(calls);
+    });
   }
 
   function answer(call: ReplyCall, calls: ReplyCall[], result: ToolResult): void {
