@@ -68,7 +68,8 @@ export function exchange(
       unread = true;
     }
     const fresh = reply.fresh.substr(before);
-    if (fresh.indexOf("\xed") >= 0) reply.fresh = surrogates().joinText(reply.fresh.substr(0, before), fresh);
+    // Half of a surrogate pair, now or at the end of what came before.
+    if (fresh.indexOf("\xed") >= 0 || (before > 2 && reply.fresh.charAt(before - 3) === "\xed")) reply.fresh = surrogates().joinText(reply.fresh.substr(0, before), fresh);
     const text = fresh || reply.idea;
     const mixed = fresh && reply.idea;
     if (reply.fresh.length >= SHOWN_BYTES) reply.flush();
@@ -98,7 +99,9 @@ export function exchange(
       text = sse.alike(SHOWN_BYTES - (thinks ? reply.wise : reply.fresh).length);
       if (text && thinks) reply.thought(text);
       else if (text) {
-        reply.fresh += text;
+        const before = reply.fresh.length;
+        const isHalf = before > 2 && reply.fresh.charAt(before - 3) === "\xed";
+        reply.fresh = isHalf ? surrogates().joinText(reply.fresh, text) : reply.fresh + text;
         if (reply.fresh.length >= SHOWN_BYTES) reply.flush();
       }
       if (sse.todo === Todo.Wait) return;

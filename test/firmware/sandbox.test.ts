@@ -114,7 +114,7 @@ describe("the Storage that code sees", () => {
   });
 
   it("moves no file to make room", async () => {
-    await start({ storageBytes: 30 * 4096 });
+    await start({ storageBytes: 48 * 4096 });
     const ran = await board!.run('var s = require("Storage"); s.write("big", "x", 0, 200000)');
     expect(ran).toMatchObject({ stderr: expect.stringMatching(/the Storage is full: \d+ bytes free/), changed: [] });
   });
@@ -206,7 +206,7 @@ describe("the journal", () => {
   });
 
   it("does without where the Storage is full", async () => {
-    await start({ storageBytes: 30 * 4096 });
+    await start({ storageBytes: 48 * 4096 });
     const free = board!.storage.getFree();
     board!.storage.write("fill", "x".repeat(free - 600));
     expect(await board!.run("1", undefined, "run_js 1")).toEqual({ ...nothing, value: "1" });

@@ -131,7 +131,7 @@ describe("a saved tool", () => {
   });
 
   it("is not there where the Storage is full", async () => {
-    await start({ storageBytes: 30 * 4096 });
+    await start({ storageBytes: 48 * 4096 });
     board!.storage.write("fill", "x".repeat(board!.storage.getFree() - 120));
     const before = board!.tools();
     expect(save(double)).toEqual({ isError: true, content: expect.stringContaining("The Storage is full") });
