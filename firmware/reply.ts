@@ -118,6 +118,7 @@ export function createReply(
         return emit({ type: "textDelta", text: text });
       }
       if (!text && !held.text) return;
+      if (text.indexOf("\xed") >= 0) reply.fresh = surrogates().mend(text);
       sift(reply, held, !!last, emit, hasTool, keepBytes, maxArgs);
     },
   };

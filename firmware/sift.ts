@@ -5,7 +5,11 @@ import { Mode, type AgentEvent, type Held, type ReplyCollector } from "./types";
 const MARKS = "<tool_call>,<function_call>,<|python_tag|>,[TOOL_CALLS]";
 
 // Puts texts together that were cut within a surrogate pair. It exists while that is done.
-export function surrogates(): { wholeLength(text: string): number; joinText(left: string, right: string): string } {
+export function surrogates(): {
+  wholeLength(text: string): number;
+  joinText(left: string, right: string): string;
+  mend(text: string): string;
+} {
   // Length of `text` without half of a surrogate pair at its end.
   function wholeLength(text: string): number {
     const end = text.length - 3;
@@ -17,17 +21,27 @@ export function surrogates(): { wholeLength(text: string): number; joinText(left
     return "\\u" + (0xd000 | ((bytes.charCodeAt(at) & 63) << 6) | (bytes.charCodeAt(at + 1) & 63)).toString(16);
   }
 
+  // `left` and `right`, pieces of one text: a surrogate pair that was cut in two becomes one character, and half of one
+  // whose other half is not there becomes U+FFFD.
+  function joinText(left: string, right: string): string {
+    const end = wholeLength(left);
+    const low = right.charCodeAt(0) === 0xed && right.charCodeAt(1) >= 0xb0;
+    if (!right || (end === left.length && !low)) return left + right;
+    const rest = low ? right.substr(3) : right;
+    if (end === left.length || !low) return left.substr(0, end) + "\xef\xbf\xbd" + rest;
+    return left.substr(0, end) + decodeEscapes(unit(left, end + 1) + unit(right, 1)) + rest;
+  }
+
   return {
     wholeLength: wholeLength,
-    // `left` and `right`, pieces of one text: a surrogate pair that was cut in two becomes one character, and half of one
-    // whose other half is not there becomes U+FFFD.
-    joinText: function (left, right) {
-      const end = wholeLength(left);
-      const low = right.charCodeAt(0) === 0xed && right.charCodeAt(1) >= 0xb0;
-      if (!right || (end === left.length && !low)) return left + right;
-      const rest = low ? right.substr(3) : right;
-      if (end === left.length || !low) return left.substr(0, end) + "\xef\xbf\xbd" + rest;
-      return left.substr(0, end) + decodeEscapes(unit(left, end + 1) + unit(right, 1)) + rest;
+    joinText: joinText,
+    // The same for a text of several pieces; its ends may belong to others.
+    mend: function (text) {
+      for (let at = text.indexOf("\xed"); at >= 0; at = at + 1 < text.length ? text.indexOf("\xed", at + 1) : -1) {
+        if (at) text = joinText(text.substr(0, at), text.substr(at));
+        if (at + 3 < text.length) text = joinText(text.substr(0, at + 3), text.substr(at + 3));
+      }
+      return text;
     },
   };
 }
