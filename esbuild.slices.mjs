@@ -109,23 +109,34 @@ function make(source, pieces) {
 
 /**
  * The same program without control characters other than the line feeds between tokens: an editor, a terminal and a
- * serial wire let it through. In literals, where esbuild puts them, an escape is as good.
+ * serial wire let it through. In literals, where esbuild puts them, an escape is as good. Some of those characters mean
+ * something on the way: 3 interrupts, 17 and 19 are flow control, 4 ends Espruino's Linux build; and a line feed runs what
+ * was typed, where the head of a packet is lost.
  * @returns {Made}
  */
-function printable(code) {
+export function printable(code) {
   const pieces = [];
   let from = 0;
   const replace = (at, by) => {
     pieces.push([from, at], by);
     from = at + 1;
   };
-  const templates = [...acorn.tokenizer(code, { ecmaVersion: "latest" })].filter((token) => token.type === acorn.tokTypes.template);
+  const templates = tokensOf(code).filter(({ type }) => type === acorn.tokTypes.template);
   for (const { index, 0: char } of code.matchAll(/[\x00-\x1f\x7f]/g)) {
     if (char !== "\n") replace(index, `\\x${char.charCodeAt(0).toString(16).padStart(2, "0")}`);
     else if (templates.some(({ start, end }) => start <= index && index < end)) replace(index, "\\n");
   }
   pieces.push([from, code.length]);
   return make(code, pieces);
+}
+
+/** None where the program does not parse; the board says so, then. */
+function tokensOf(code) {
+  try {
+    return [...acorn.tokenizer(code, { ecmaVersion: "latest" })];
+  } catch {
+    return [];
+  }
 }
 
 /** All calls of `name`, outermost first. */

@@ -2,7 +2,7 @@
 import { createColors } from "picocolors";
 import packageJson from "../package.json" with { type: "json" };
 import { readBoardSettings } from "./board-settings";
-import { loadBuild, forWire } from "./bundle";
+import { loadBuild } from "./bundle";
 import type { Command, Surroundings } from "./command";
 import { choosePort, portOptions, type PortChoice } from "./connect";
 import { type BoardInfo, createDevice, describeBoard, type Device, DeviceError, hasPackets } from "./device";
@@ -145,7 +145,7 @@ async function checkAgent(device: Device, io: Surroundings, report: Report): Pro
   );
   if (!sum) return report("agent", "wrong", "not on the board", flash);
   const { code, problems } = await (io.build ?? (await loadBuild()))({ write: false });
-  const isThis = [code, forWire(code)].some((one) => isSame(sum, sumOf(one)));
+  const isThis = isSame(sum, sumOf(code));
   const text = `${sum.length} bytes, CRC ${sum.crc.toString(16).padStart(8, "0")}`;
   if (state.isCut) report("agent", "wrong", `${text}; an upload was cut`, `${flash}: it completes it`);
   else if (problems.length > 0) report("agent", "unknown", `${text}; not compared: the sources here do not build`);

@@ -1,7 +1,7 @@
 /** `espruino-agent flash`: the agent, its settings and its Wi-Fi onto a board. */
 import type { Readable, Writable } from "node:stream";
 import { isSecretName, writeBoardSettings } from "./board-settings";
-import { makeBundle, forWire } from "./bundle";
+import { makeBundle } from "./bundle";
 import type { Command, Options, Surroundings } from "./command";
 import { choosePort, messageOf, portOptions, withDevice } from "./connect";
 import { type BoardInfo, describeBoard, type Device, DeviceError } from "./device";
@@ -57,7 +57,7 @@ board unplugged, at any time, and be run again. Exit codes: 0 done; 1 it could n
     const progress = createProgress(io, isJson);
     const secrets = [wifi?.password, ...secretsOf(settings)].filter((text) => text !== undefined);
     const job: FlashJob = {
-      code: forWire(code),
+      code,
       settings,
       replacesSettings: options.replaceConfig === true,
       wifi,
@@ -83,7 +83,7 @@ board unplugged, at any time, and be run again. Exit codes: 0 done; 1 it could n
 
 /** What is to be on the board. */
 export interface FlashJob {
-  /** The bundle, as `forWire` gives it. */
+  /** The bundle: no control characters but line feeds between tokens. */
   code: string;
   /** Laid over the board's own, checked. */
   settings?: Settings;

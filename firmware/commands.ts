@@ -46,8 +46,7 @@ function send(asked: any): Promise<RunResult> {
   const text = files ? asked.text : asked;
   const logs = setting("messageLog") && !session.abort && typeof text === "string";
   const note = session.abort || typeof text !== "string" || !text.trim() ? "" : savedTools().lastRun(true);
-  const prompt = note ? "[" + note + "]\n" + text : text;
-  return ask(session, files ? { text: prompt, files: files } : prompt).then(function (result) {
+  return ask(session, note ? "[" + note + "]\n" + text : text, files).then(function (result) {
     const problem = logs ? messageLog().append("console", "", text.trim(), result.text) : "";
     if (problem) session.emit({ type: "error", message: problem });
     useChannel(false);

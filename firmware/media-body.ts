@@ -22,11 +22,11 @@ export interface MediaBody {
   close(): void;
 }
 
-/** What a reference is on the wire: `before`, the file at `path` as base64 unless that is "", `after`. */
+/** What a reference is on the wire: `before`, the file as base64 if there is one, `after`. */
 interface Place {
   before: string;
-  path: string;
-  size: number;
+  /** Open: whoever asked for the place closes it. */
+  file?: Source;
   after: string;
   hasId: boolean;
 }
@@ -55,19 +55,19 @@ export function openMediaBody(h: History, sent: number): MediaBody {
     const path: string = fromJson('"' + parts.slice(3).join("|") + '"');
     const kind = type.split("/")[0];
     const name = wireText(path.substr(path.lastIndexOf("/") + 1));
-    const place: Place = { before: "", path: "", size: Number(parts[1]), after: "", hasId: where.charAt(0) === "i" };
+    const place: Place = { before: "", after: "", hasId: where.charAt(0) === "i" };
     const link = where.substr(1);
     let note = "was shown earlier";
     if (shown && !where) {
       const source = openSource(path);
       if (typeof source === "string") note = "cannot be shown any more: " + source;
+      else if (source.size === Number(parts[1])) place.file = source;
       else {
         source.close();
-        if (source.size === place.size) place.path = path;
-        else note = "was changed since: read it again to see what is there now";
+        note = "was changed since: read it again to see what is there now";
       }
     }
-    if (!shown || (!where && !place.path)) {
+    if (!shown || (!where && !place.file)) {
       place.before = '{"type":"text","text":' + wireText("[" + path + " " + note + "]") + "}";
       place.hasId = false;
       return place;
@@ -87,7 +87,7 @@ export function openMediaBody(h: History, sent: number): MediaBody {
       place.before = '{"type":"' + kind + '_url","' + kind + '_url":{"url":"' + data;
       place.after = '"}}';
     }
-    if (place.path) return place;
+    if (place.file) return place;
     place.before += place.after;
     place.after = "";
     return place;
@@ -130,12 +130,8 @@ export function openMediaBody(h: History, sent: number): MediaBody {
       sent += reference.length + 2;
       const place = placeOf(reference, asFile.shift()!);
       after = place.after;
-      if (place.path) {
-        const source = openSource(place.path);
-        if (typeof source === "string") throw new Error(source);
-        file = source;
-        at = 0;
-      }
+      file = place.file;
+      at = 0;
       return place.before;
     },
     close: function () {
@@ -154,7 +150,11 @@ export function openMediaBody(h: History, sent: number): MediaBody {
       marks.push(from + mark);
       asFile.push(shown);
       media.hasId = media.hasId || place.hasId;
-      media.length += place.before.length + place.after.length + (place.path ? Math.ceil(place.size / 3) * 4 : 0) - (end + 1 - mark);
+      media.length += place.before.length + place.after.length - (end + 1 - mark);
+      if (place.file) {
+        media.length += Math.ceil(place.file.size / 3) * 4;
+        place.file.close();
+      }
       mark = end + 1 < size ? text.indexOf("\x01", end + 1) : -1;
     }
     from += size;

@@ -4,7 +4,6 @@ import { failureWords, type Failure } from "./failure";
 import { find } from "./registry";
 import { createReply } from "./reply";
 import { openProvider } from "./provider";
-import { surrogates } from "./sift";
 import { createSseParser, type SseParser } from "./sse";
 import { post } from "./transport";
 import { Todo, type Provider, type ReplyCollector, type Session } from "./types";
@@ -68,8 +67,6 @@ export function exchange(
       unread = true;
     }
     const fresh = reply.fresh.substr(before);
-    // Half of a surrogate pair, now or at the end of what came before.
-    if (fresh.indexOf("\xed") >= 0 || (before > 2 && reply.fresh.charAt(before - 3) === "\xed")) reply.fresh = surrogates().joinText(reply.fresh.substr(0, before), fresh);
     const text = fresh || reply.idea;
     const mixed = fresh && reply.idea;
     if (reply.fresh.length >= SHOWN_BYTES) reply.flush();
@@ -86,6 +83,7 @@ export function exchange(
     } catch (e) {
       seen.idea = seen.fresh = "";
     }
+    // Not where it carries text and thinking, whichever of the two is the one that varies.
     if ((fresh ? seen.fresh : seen.idea) === text + "@") thinks = !fresh;
     else sse.learn("");
   }
@@ -99,9 +97,7 @@ export function exchange(
       text = sse.alike(SHOWN_BYTES - (thinks ? reply.wise : reply.fresh).length);
       if (text && thinks) reply.thought(text);
       else if (text) {
-        const before = reply.fresh.length;
-        const isHalf = before > 2 && reply.fresh.charAt(before - 3) === "\xed";
-        reply.fresh = isHalf ? surrogates().joinText(reply.fresh, text) : reply.fresh + text;
+        reply.fresh += text;
         if (reply.fresh.length >= SHOWN_BYTES) reply.flush();
       }
       if (sse.todo === Todo.Wait) return;

@@ -22,12 +22,10 @@ export function open(session: Session): void {
   session.history = { bytes: new Uint8Array(bytes), used: 0, sizes: [], provider: setting("provider") };
 }
 
-// Asks the model, with its tools, until there is an answer. `asked` is a text, or `{text, files}` with the paths of files that
-// the model is to see. Never rejects: what went wrong is in the result's `message`. One run at a time: a second prompt is
-// refused while one is under way, and changes nothing.
-export function ask(session: Session, asked: any): Promise<RunResult> {
-  const files = asked && asked.files;
-  const text = files ? asked.text : asked;
+// Asks the model, with its tools, until there is an answer. `files` are the paths of files that it is to see. Never rejects:
+// what went wrong is in the result's `message`. One run at a time: a second prompt is refused while one is under way, and
+// changes nothing.
+export function ask(session: Session, text: any, files?: any): Promise<RunResult> {
   // Of a sub-agent that was interrupted.
   if (!session.abort) layOver(undefined);
   let problem = "";

@@ -71,7 +71,6 @@ export function createSseParser(maxLineBytes: number): SseParser {
   let started = false;
   let lessons = 0;
 
-
   // Line ends of the kind CR LF and CR as LF in what is not read yet, also where the two came in different pieces.
   function makePlain(): void {
     let rest = parser.rest;

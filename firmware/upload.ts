@@ -34,6 +34,8 @@ export function upload(session: Session, path: string, type: string, done: (prob
   let at = 0;
   let attempts = 0;
   let key = "";
+  /** The file is not what it was: to send it again is no use. */
+  let isGone = false;
 
   // The board's CRC32 takes no start value.
   function add(piece: string): void {
@@ -102,8 +104,10 @@ export function upload(session: Session, path: string, type: string, done: (prob
           const wanted = Math.min(PIECE_BYTES, size - at);
           const piece = source.read(at, wanted);
           // The connection is given up: a server must not take this for a whole file.
-          if (piece.length < wanted) attempts = 99;
-          if (piece.length < wanted) throw new Error(path + " got shorter, or the card is gone");
+          if (piece.length < wanted) {
+            isGone = true;
+            throw new Error(path + " got shorter, or the card is gone");
+          }
           add(piece);
           at += wanted;
           if (at - told >= size >> 3 || at === size) {
@@ -131,8 +135,7 @@ export function upload(session: Session, path: string, type: string, done: (prob
         let where = "";
         if (code) return { isError: true, content: "The file server refused the file: " + (said || "code " + code) };
         const base = setting("downloadUrl").replace(/\/+$/, "") || (address.endsWith("/upload") ? address.substr(0, address.length - 7) + "/download" : "");
-        if (id && setting("downloadUrl")) link = base + "/" + id;
-        else if (!link && id && base) link = base + "/" + id;
+        if (id && base && (!link || setting("downloadUrl"))) link = base + "/" + id;
         if (link) where = "u" + link;
         else if (id) where = "i" + id;
         if (!where) return { isError: true, content: "The file server's answer has neither file_id, url nor id: check uploadUrl" };
@@ -149,7 +152,7 @@ export function upload(session: Session, path: string, type: string, done: (prob
         return finish("", output);
       }
       const result = output as ToolResult;
-      if (!result.retry || attempts > setting("retries") || session.abort !== running) return finish(result.content, "");
+      if (!result.retry || isGone || attempts > setting("retries") || session.abort !== running) return finish(result.content, "");
       const wait = 500 << attempts;
       session.emit({ type: "retry", attempt: attempts, waitMs: wait, reason: result.content });
       setTimeout(send, wait);

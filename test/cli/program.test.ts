@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readArguments } from "../../cli/arguments";
-import { forWire } from "../../cli/bundle";
+import { printable } from "../../esbuild.slices.mjs";
 import type { Command } from "../../cli/command";
 import { UsageError } from "../../cli/settings";
 import { cut } from "../../cli/upload";
@@ -219,13 +219,13 @@ describe("ports", () => {
 
 it("what is sent has no control characters, and is the same program", () => {
   const code = 'var s="\x03\x04\x11\x13\x7f\x00",r=/[\x01-\x1f]/;\n';
-  const safe = forWire(code);
+  const safe = printable(code).text;
   expect(safe).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f]/);
   expect(new Function(`${safe}return [s, r.source]`)()).toEqual(["\x03\x04\x11\x13\x7f\x00", "[\\x01-\\x1f]"]);
   const template = "return `a\n\x03${`\n`}\n` + 1\n;";
-  expect(forWire(template).split("\n")).toHaveLength(2);
-  expect(new Function(forWire(template))()).toBe(new Function(template)());
-  expect(forWire("print(`\n")).toBe("print(`\n");
+  expect(printable(template).text.split("\n")).toHaveLength(2);
+  expect(new Function(printable(template).text)()).toBe(new Function(template)());
+  expect(printable("print(`\n").text).toBe("print(`\n");
 });
 
 it("pieces are at most so long, and have harmless lengths", () => {

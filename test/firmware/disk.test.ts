@@ -3,12 +3,11 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
 import { type Board, createBoard } from "../../host-sim/board";
 import { createManualClock } from "../../host-sim/clock";
 import { createSdCard, type SdCard } from "../../host-sim/sd";
 import { createStorage } from "../../host-sim/storage";
+import { boardScript } from "../fixtures/board-script";
 
 /** The room, and a count of the files of the card that are open. */
 const contents = `
@@ -27,17 +26,7 @@ const contents = `
     return file;
   };
 `;
-const script = (
-  await build({
-    stdin: { contents, resolveDir: fileURLToPath(new URL("../../", import.meta.url)) },
-    bundle: true,
-    write: false,
-    format: "cjs",
-    platform: "neutral",
-    target: "es2015",
-    define: { require: "$equire" },
-  })
-).outputFiles[0]!.text.replaceAll("$equire", "require");
+const script = await boardScript(contents);
 
 let dir: string;
 let card: SdCard | undefined;

@@ -1,13 +1,9 @@
-import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
-import { toolsPlugin } from "../../esbuild.tools.mjs";
 import type { Ran } from "../../firmware/sandbox";
 import type { ToolResult } from "../../firmware/types";
 import { createBoard } from "../../host-sim/board";
 import { createManualClock } from "../../host-sim/clock";
 import { decodeStrings, toBytes } from "../drivers/bytes";
-
-const root = fileURLToPath(new URL("../../", import.meta.url));
+import { boardScript } from "../fixtures/board-script";
 
 /** What the board runs: rooms of the firmware, and words for the test to reach them by. */
 const contents = `
@@ -46,20 +42,7 @@ const contents = `
   };
 `;
 
-const script = (
-  await build({
-    stdin: { contents, resolveDir: root },
-    bundle: true,
-    write: false,
-    minify: true,
-    format: "cjs",
-    platform: "neutral",
-    target: "es2015",
-    define: { require: "$equire" },
-    charset: "ascii",
-    plugins: [toolsPlugin({ toolsDir: `${root}tools` })],
-  })
-).outputFiles[0]!.text.replaceAll("$equire", "require");
+const script = await boardScript(contents, { minify: true });
 
 /** Milliseconds of the board's after which a test is stuck. */
 const MOST_MS = 30_000;

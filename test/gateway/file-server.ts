@@ -1,5 +1,4 @@
 /** A gateway that takes files, and ways to send some. */
-import { createHash } from "node:crypto";
 import { mkdtemp, readdir, rm } from "node:fs/promises";
 import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -7,6 +6,8 @@ import path from "node:path";
 import { onTestFinished } from "vitest";
 import type { FileOptions, GatewayOptions } from "../../gateway/server";
 import { startGateway, until, type TestGateway } from "./harness";
+
+export { jpeg, sha256 } from "../fixtures/picture";
 
 export interface FileServer extends TestGateway {
   folder: string;
@@ -37,20 +38,6 @@ export async function startFileServer(
 export async function namesIn(folder: string): Promise<string[]> {
   const all = await Promise.all(["content", "ids", "incoming"].map((name) => readdir(path.join(folder, name))));
   return all.flat();
-}
-
-export const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
-
-/** Bytes that begin as a JPEG does, and are the same for the same seed. */
-export function jpeg(size: number, seed = 1): Buffer {
-  const bytes = Buffer.alloc(size);
-  Buffer.from("ffd8ffe000104a46494600", "hex").copy(bytes);
-  let state = seed;
-  for (let at = 11; at < size; at++) {
-    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
-    bytes[at] = state >>> 24;
-  }
-  return bytes;
 }
 
 export interface PartOptions {

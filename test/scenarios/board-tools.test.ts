@@ -1,19 +1,7 @@
 import { describe, expect } from "vitest";
-import { text, toolCall, type Turn } from "../fixtures/scripted-model";
-import type { TestBoard } from "../drivers/types";
+import { text, toolCall } from "../fixtures/scripted-model";
+import { type Call, runAll, script } from "./calls";
 import { scenario } from "./scenario";
-
-/** `name`, arguments, whether it fails, what the result must say. */
-type Call = [name: string, args: unknown, isError: boolean, says: RegExp];
-
-const script = (calls: Call[]): Turn[] => [...calls.map(([name, args]) => toolCall(name, args)), text("done")];
-
-async function runAll(board: TestBoard, calls: Call[]): Promise<void> {
-  const ends = (await board.ask("go")).filter((event) => event.type === "toolEnd");
-  expect(ends.map(({ name, isError, content }) => [name, isError, content])).toEqual(
-    calls.map(([name, , isError, says]) => [name, isError, expect.stringMatching(says)]),
-  );
-}
 
 describe("the tools of the board", () => {
   const numbers: Call[] = [

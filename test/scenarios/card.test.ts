@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
@@ -6,28 +5,11 @@ import { describe, expect } from "vitest";
 import { serve } from "../drivers/serve";
 import type { TestBoard } from "../drivers/types";
 import { text, toolCall, type Turn } from "../fixtures/scripted-model";
+import { type Call, runAll, script } from "./calls";
+import { jpeg, sha256 } from "../fixtures/picture";
 import { noteMemory, scenario } from "./scenario";
 
-/** What begins as a JPEG, the same for the same size. */
-function jpeg(size: number): Buffer {
-  const bytes = Buffer.alloc(size);
-  for (let i = 0, state = size; i < size; i++) {
-    state = (Math.imul(state, 1103515245) + 12345) >>> 0;
-    bytes[i] = state >>> 16;
-  }
-  bytes.set([0xff, 0xd8, 0xff, 0xe0], 0);
-  return bytes;
-}
-const hash = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
-type Call = [name: string, args: unknown, isError: boolean, says: RegExp];
-const script = (calls: Call[]): Turn[] => [...calls.map(([name, args]) => toolCall(name, args)), text("done")];
-async function runAll(board: TestBoard, calls: Call[]): Promise<void> {
-  const ends = (await board.ask("go")).filter((event) => event.type === "toolEnd");
-  expect(ends.map(({ name, isError, content }) => [name, isError, content])).toEqual(
-    calls.map(([name, , isError, says]) => [name, isError, expect.stringMatching(says)]),
-  );
-}
 const onCard = (board: TestBoard, name: string): Buffer | undefined => {
   const file = join(board.cardFolder, name);
   return existsSync(file) ? readFileSync(file) : undefined;
@@ -105,7 +87,7 @@ describe("save_media", () => {
       expect(ends.map(({ isError, content }) => [isError, content])).toEqual(
         paths.map(([, , isError, says]) => [isError, expect.stringMatching(says)]),
       );
-      expect(hash(onCard(board, "cat.jpg")!)).toBe(hash(picture));
+      expect(sha256(onCard(board, "cat.jpg")!)).toBe(sha256(picture));
       expect(await checksum(board, "cat.jpg")).toBe(crc32(picture));
       for (const name of ["page.jpg", "missing.jpg", "cut.jpg"]) {
         expect(onCard(board, name), name).toBeUndefined();
@@ -164,9 +146,9 @@ describe("take_photo", () => {
       isError: false,
       content: expect.stringContaining("sd:photo1.jpg, 30001 bytes"),
     });
-    expect(hash(onCard(board, "photo1.jpg")!)).toBe(hash(picture));
+    expect(sha256(onCard(board, "photo1.jpg")!)).toBe(sha256(picture));
     const image = JSON.stringify(model.requests[1]!.json.messages).match(/data:image\/jpeg;base64,([A-Za-z0-9+/=]+)/)!;
-    expect(hash(Buffer.from(image[1]!, "base64"))).toBe(hash(picture));
+    expect(sha256(Buffer.from(image[1]!, "base64"))).toBe(sha256(picture));
     await board.runLine("CAM.lost=2;0");
     const again = await board.ask("and one to door.jpg", { giveUpMs: 90_000 });
     expect(again.find((event) => event.type === "toolEnd")).toMatchObject({ isError: false });

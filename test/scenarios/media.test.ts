@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { truncateSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { join } from "node:path";
@@ -8,22 +7,9 @@ import { serve } from "../drivers/serve";
 import type { TestBoard } from "../drivers/types";
 import { startFileServer } from "../gateway/file-server";
 import { raw, reply, text, toolCall, type Turn } from "../fixtures/scripted-model";
+import { jpeg, sha256 } from "../fixtures/picture";
 import { scenario, type ScenarioContext, type ScenarioOptions } from "./scenario";
 
-/** A picture as far as anyone looks who does not look at it: a JPEG's beginning and end, noise in between. */
-function jpeg(size: number): Buffer {
-  const bytes = Buffer.alloc(size);
-  let state = size;
-  for (let i = 0; i < size; i++) {
-    state = (Math.imul(state, 1103515245) + 12345) >>> 0;
-    bytes[i] = state >>> 16;
-  }
-  bytes.set([0xff, 0xd8, 0xff, 0xe0, 0, 16, 0x4a, 0x46, 0x49, 0x46, 0], 0);
-  bytes.set([0xff, 0xd9], size - 2);
-  return bytes;
-}
-
-const hash = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 const seen = { multimodal: true };
 
 /** What a data URL or bare base64 holds. */
@@ -49,7 +35,7 @@ describe("files of a prompt", () => {
         const [prompt, label, image] = request.json.messages[1]!.content;
         expect([prompt, label]).toEqual([{ type: "text", text: "What is this?" }, { type: "text", text: "cat.jpg" }]);
         expect(image.image_url.url).toMatch(/^data:image\/jpeg;base64,/);
-        expect(hash(decoded(image.image_url.url))).toBe(hash(cat));
+        expect(sha256(decoded(image.image_url.url))).toBe(sha256(cat));
       }
       await board.ask("What was it?");
       expect(model.requests[2]!.json.messages[1]!.content[2]).toEqual({ type: "text", text: "[cat.jpg was shown earlier]" });
@@ -78,7 +64,7 @@ describe("files of a prompt", () => {
     async ({ board, model }) => {
       const events = await show(board, "What is this?", ["sd:big.jpg"]);
       expect(events.at(-1)).toMatchObject({ text: "A big one." });
-      expect(hash(decoded(model.requests[0]!.json.messages[1]!.content[2].image_url.url))).toBe(hash(big));
+      expect(sha256(decoded(model.requests[0]!.json.messages[1]!.content[2].image_url.url))).toBe(sha256(big));
     },
   );
 
@@ -189,7 +175,7 @@ describe("files that are uploaded", () => {
       await show(board, "And this?", ["cat.jpg"]);
       expect(uploads).toHaveLength(1);
       expect(uploads[0]).toMatchObject({ name: "cat.jpg", type: "image/jpeg", authorization: "Bearer file-token-0123456789" });
-      expect(hash(uploads[0]!.bytes)).toBe(hash(cat));
+      expect(sha256(uploads[0]!.bytes)).toBe(sha256(cat));
       const image = { type: "image_url", image_url: { url: `${url}/download/f-1` } };
       expect(parts(model.requests[0]!, -1)[2]).toEqual(image);
       expect(parts(model.requests[1]!, -1)[2]).toEqual(image);
@@ -205,7 +191,7 @@ describe("files that are uploaded", () => {
     { ...upload, card: { "big.jpg": big }, turns: [text("A big one.")], timeoutMs: 120_000 },
     async ({ board, uploads }) => {
       await show(board, "What is this?", ["sd:big.jpg"]);
-      expect(uploads.map((one) => [one.name, hash(one.bytes)])).toEqual([["big.jpg", hash(big)]]);
+      expect(uploads.map((one) => [one.name, sha256(one.bytes)])).toEqual([["big.jpg", sha256(big)]]);
     });
 
   withFileServer("go up again once they have changed", stored("f-1"), {},
@@ -215,7 +201,7 @@ describe("files that are uploaded", () => {
       await board.runLine('require("Storage").write("cat.jpg",require("Storage").read("cat.jpg").substr(0,4999)+"x")');
       await show(board, "And this?", ["cat.jpg"]);
       expect(uploads.map((one) => one.bytes.length)).toEqual([5000, 5000]);
-      expect(hash(uploads[1]!.bytes)).not.toBe(hash(cat));
+      expect(sha256(uploads[1]!.bytes)).not.toBe(sha256(cat));
     });
 
   const failures: [string, (number: number) => Response, Record<string, unknown>, RegExp, number][] = [
@@ -248,7 +234,7 @@ describe("files that are uploaded", () => {
     async ({ board, model, uploads, url }) => {
       const events = await show(board, "What is this?", ["cat.jpg"]);
       expect(events.filter((event) => event.type === "retry").map((event) => event.attempt)).toEqual([1, 2]);
-      expect(uploads.map((one) => hash(one.bytes))).toEqual(Array(3).fill(hash(cat)));
+      expect(uploads.map((one) => sha256(one.bytes))).toEqual(Array(3).fill(sha256(cat)));
       expect(parts(model.requests[0]!, 1)[2].image_url.url).toBe(`${url}/download/f-2`);
     });
 
@@ -261,7 +247,7 @@ describe("files that are uploaded", () => {
           await board.runLine(`set_config({uploadUrl:"${proxy.url}/upload",downloadUrl:"${url}/download"})`);
           const events = await show(board, "What is this?", ["cat.jpg"]);
           expect(events.filter((event) => event.type === "retry").map((event) => event.attempt)).toEqual([1]);
-          expect(uploads.map((one) => hash(one.bytes))).toEqual([hash(cat)]);
+          expect(uploads.map((one) => sha256(one.bytes))).toEqual([sha256(cat)]);
           expect(parts(model.requests[0]!, 1)[2].image_url.url).toBe(`${url}/download/f-4`);
         } finally {
           await proxy.close();
@@ -341,7 +327,7 @@ describe("our gateway as the file server", () => {
     const { url } = parts(model.requests[0]!, 1)[2].image_url;
     const got = await fetch(url);
     expect(got.headers.get("content-type")).toBe("image/jpeg");
-    expect(hash(Buffer.from(await got.arrayBuffer()))).toBe(hash(big));
+    expect(sha256(Buffer.from(await got.arrayBuffer()))).toBe(sha256(big));
   });
 });
 
@@ -367,10 +353,10 @@ describe("files of tools", () => {
         if (provider === "openai") {
           expect(model.requests[1]!.json.messages.slice(-3).map((message) => message.role)).toEqual(["tool", "tool", "user"]);
           expect(last[0]).toEqual({ type: "text", text: "cat.jpg (look)" });
-          expect(hash(decoded(last[1].image_url.url))).toBe(hash(cat));
+          expect(sha256(decoded(last[1].image_url.url))).toBe(sha256(cat));
         } else {
           expect(last.map((block: any) => block.type)).toEqual(["tool_result", "tool_result", "text", "image"]);
-          expect(hash(decoded(last[3].source.data))).toBe(hash(cat));
+          expect(sha256(decoded(last[3].source.data))).toBe(sha256(cat));
         }
         await board.ask("really?");
         const text = model.requests[2]!.json.messages.at(provider === "openai" ? -3 : -3)!.content.at(-1);

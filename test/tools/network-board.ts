@@ -1,14 +1,10 @@
-import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
 import type { RequestHandler } from "msw";
 import { setupServer } from "msw/node";
-import { toolsPlugin } from "../../esbuild.tools.mjs";
 import type { ToolResult } from "../../firmware/types";
 import { type BoardOptions, createBoard } from "../../host-sim/board";
 import { createManualClock, type ManualClock } from "../../host-sim/clock";
 import { decodeStrings, toBytes } from "../drivers/bytes";
-
-const root = fileURLToPath(new URL("../../", import.meta.url));
+import { boardScript } from "../fixtures/board-script";
 
 /** What the board runs: rooms of the firmware, and words for the test to reach them by. */
 const contents = `
@@ -42,19 +38,7 @@ const contents = `
   };
 `;
 
-const script = (
-  await build({
-    stdin: { contents, resolveDir: root },
-    bundle: true,
-    write: false,
-    format: "cjs",
-    platform: "neutral",
-    target: "es2015",
-    define: { require: "$equire" },
-    charset: "ascii",
-    plugins: [toolsPlugin({ toolsDir: `${root}tools` })],
-  })
-).outputFiles[0]!.text.replaceAll("$equire", "require");
+const script = await boardScript(contents);
 
 /** How far the board's clock moves in one turn of Node's event loop, in ms: while I/O settles, time hardly passes. */
 const TURN_MS = 1;
