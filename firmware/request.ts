@@ -84,7 +84,8 @@ export function exchange(
       seen.idea = seen.fresh = "";
     }
     // Not where it carries text and thinking, whichever of the two is the one that varies.
-    if ((fresh ? seen.fresh : seen.idea) === text + "@") thinks = !fresh;
+    // With both, the one that does not vary here would be lost of those events where it does.
+    if ((fresh ? seen.fresh : seen.idea) === text + "@" && !(seen.fresh && seen.idea)) thinks = !fresh;
     else sse.learn("");
   }
 

@@ -711,7 +711,16 @@ describe("events that differ in their text only", () => {
           expect(outcome.warnings).toEqual([]);
         }
       }),
-      { numRuns: 300 },
+      {
+        numRuns: 300,
+        examples: [
+          [
+            [{ content: " " }, { content: ".", reasoning_content: " a" }, { content: ".", reasoning_content: '"' }],
+            { varies: false, random: false, lineEnd: "\n", ascii: false, named: false },
+            [],
+          ],
+        ],
+      },
     );
   });
 
