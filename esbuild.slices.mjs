@@ -207,12 +207,53 @@ function entry({ at, length }) {
 /**
  * What is evaluated: the statements of a function's body, and what it returns as the last of them. An object would be a
  * block where a statement begins; behind a comma it takes a third less of the interpreter's stack than in brackets.
+ *
+ * Where the object is all that names a function, the function stands in it without a name: as a declaration it would live
+ * as long as anything that it makes, since all of that is made within the scope of the slice.
  */
 function statements(body) {
   const last = body.body.at(-1);
   const [value] = callsOf(last.argument, "$value");
   const result = value.arguments[0];
-  return [[body.start + 1, last.start], "0,", [last.argument.start, value.start], [result.start, result.end]];
+  const declared = new Map(body.body.filter(({ type }) => type === "FunctionDeclaration").map((node) => [node.id.name, node]));
+  const names = namesIn(body);
+  /** @type {Map<any, [number, number][]>} by the identifier that it stands in the place of */
+  const moved = new Map();
+  for (const { value: name, shorthand } of result.properties ?? []) {
+    const node = declared.get(name.name);
+    if (node && !shorthand && names.get(name.name) === 2) moved.set(name, [[node.start, node.start + "function".length], [node.id.end, node.end]]);
+  }
+  const pieces = [];
+  let from = body.start + 1;
+  const goOn = (to, next, ...instead) => {
+    pieces.push([from, to], ...instead);
+    from = next;
+  };
+  const places = [...moved.keys()].map(({ name }) => declared.get(name)).sort((a, b) => a.start - b.start);
+  for (const node of places) goOn(node.start, node.end);
+  goOn(last.start, last.argument.start, "0,");
+  goOn(value.start, result.start);
+  for (const [name, texts] of moved) goOn(name.start, name.end, ...texts);
+  goOn(result.end, result.end);
+  return pieces;
+}
+
+/**
+ * How often each name stands in a part of a program, but for names of properties. esbuild gives no variable the name of one
+ * that is around it, so that of a function in a slice is counted right.
+ * @returns {Map<string, number>}
+ */
+function namesIn(part) {
+  const counts = new Map();
+  const visit = (node) => {
+    if (!node || typeof node !== "object") return;
+    if (Array.isArray(node)) return void node.forEach(visit);
+    if (node.type === "Identifier") counts.set(node.name, (counts.get(node.name) ?? 0) + 1);
+    const isName = node.type === "MemberExpression" ? "property" : "key";
+    for (const key in node) if (key !== "type" && (key !== isName || node.computed)) visit(node[key]);
+  };
+  visit(part);
+  return counts;
 }
 
 /** The source map of a text that was made of the text that it belongs to. @param {Made} made */

@@ -134,7 +134,9 @@ export function exchange(
     // What the stream ends in the middle of is no piece to warn of.
     unread = unread || kind === "stream";
     if (kind === "stream") {
-      sse.end();
+      // A last line or event without its line end counts as well.
+      sse.learn("");
+      sse.rest += "\n\n";
       onReady();
     }
     sse.rest = "";

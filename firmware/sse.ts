@@ -13,11 +13,9 @@ import { Todo } from "./types";
 export interface SseParser {
   /** What came and is not read yet: whoever has more appends it, and asks for what it comes to. */
   rest: string;
-  /** The stream is over: a last line or event without its line end counts as well. */
-  end(): void;
   /**
    * The next event that is whole: its data, or "" where it is left out because it or a line of it is too long. Undefined
-   * where more bytes are to come first.
+   * where more bytes are to come first; where the stream is over, two line ends make what is there whole, after `learn("")`.
    */
   next(): string | undefined;
   /**
@@ -91,56 +89,6 @@ export function createSseParser(maxLineBytes: number): SseParser {
     at = 0;
   }
 
-  // Where `char` stands from `from` on, or -1. The board's indexOf may look before `from` where that is the end.
-  function find(char: string, from: number): number {
-    return from < parser.rest.length ? parser.rest.indexOf(char, from) : -1;
-  }
-
-  // Reads the line at `at`. Gives the event that it ends, true for another line, undefined where its end is not there yet.
-  function readLine(): string | true | undefined {
-    const rest = parser.rest;
-    const end = find("\n", at + scanned);
-    let line = end < 0 ? "" : rest.substring(at, end);
-    if (!crs && (end < 0 ? find("\r", at + scanned) >= 0 : line.indexOf("\r") >= 0)) {
-      crs = 1;
-      plain = at;
-      makePlain();
-      begin = -1;
-      scanned = 0;
-      return true;
-    }
-    scanned = 0;
-    let tooLong = !skipLine && (end < 0 ? rest.length - at : line.length) > maxLineBytes;
-    if (end >= 0 && !skipLine && !tooLong) {
-      if (!started && line.startsWith("\xef\xbb\xbf")) line = line.substr(3);
-      if (!line) {
-        const whole = data;
-        data = undefined;
-        skipEvent = false;
-        at = end + 1;
-        started = true;
-        if (whole) return whole;
-        begin = at;
-        return true;
-      }
-      if (!skipEvent && (line === "data" || line.startsWith("data:"))) {
-        line = line.substr(line.charAt(5) === " " ? 6 : 5);
-        data = data === undefined ? line : data + "\n" + line;
-        tooLong = data.length > maxLineBytes;
-      }
-    }
-    const isLost = tooLong && !skipEvent;
-    if (tooLong) {
-      skipEvent = true;
-      data = undefined;
-    }
-    if (end >= 0 || tooLong) started = true;
-    skipLine = end < 0 && (skipLine || tooLong);
-    at = end < 0 ? (skipLine ? rest.length : at) : end + 1;
-    if (end < 0) scanned = rest.length - at;
-    return isLost ? "" : end >= 0 || undefined;
-  }
-
   // The joined strings of the events up to `next` as what they stand for. Undefined where they are to be read one by one:
   // an escape that was cut in two is none, and half of a character joins others in a way of its own.
   function decode(text: string, next: number): string | undefined {
@@ -169,7 +117,7 @@ export function createSseParser(maxLineBytes: number): SseParser {
     else {
       const rest = parser.rest;
       const size = rest.length - at;
-      if (size < headSize ? head.startsWith(rest.substr(at)) : rest.startsWith(head, at) && find("\n", at + headSize) < 0) {
+      if (size < headSize ? head.startsWith(rest.substr(at)) : rest.startsWith(head, at) && (size === headSize || rest.indexOf("\n", at + headSize) < 0)) {
         parser.todo = Todo.Wait;
         if (at) forget();
       }
@@ -209,25 +157,62 @@ export function createSseParser(maxLineBytes: number): SseParser {
       }
       return goOn(text, next, text.length < least);
     },
+    // One function, however long: one more costs 10 variables while a reply comes.
     next: function () {
       isHard = true;
       if (crs) makePlain();
       if (!data && !skipEvent) begin = at;
       for (;;) {
-        const event = readLine();
-        if (event === undefined) break;
-        if (event !== true) return event;
+        const rest = parser.rest;
+        const from = at + scanned;
+        scanned = 0;
+        // The board's indexOf may look before `from` where that is the end.
+        const end = from < rest.length ? rest.indexOf("\n", from) : -1;
+        let line = end < 0 ? "" : rest.substring(at, end);
+        if (!crs && (end < 0 ? from < rest.length && rest.indexOf("\r", from) >= 0 : line.indexOf("\r") >= 0)) {
+          crs = 1;
+          plain = at;
+          makePlain();
+          begin = -1;
+          continue;
+        }
+        let tooLong = !skipLine && (end < 0 ? rest.length - at : line.length) > maxLineBytes;
+        if (end >= 0 && !skipLine && !tooLong) {
+          if (!started && line.startsWith("\xef\xbb\xbf")) line = line.substr(3);
+          if (!line) {
+            const whole = data;
+            data = undefined;
+            skipEvent = false;
+            at = end + 1;
+            started = true;
+            if (whole) return whole;
+            begin = at;
+            continue;
+          }
+          if (!skipEvent && (line === "data" || line.startsWith("data:"))) {
+            line = line.substr(line.charAt(5) === " " ? 6 : 5);
+            data = data === undefined ? line : data + "\n" + line;
+            tooLong = data.length > maxLineBytes;
+          }
+        }
+        const isLost = tooLong && !skipEvent;
+        if (tooLong) {
+          skipEvent = true;
+          data = undefined;
+        }
+        if (end >= 0 || tooLong) started = true;
+        skipLine = end < 0 && (skipLine || tooLong);
+        at = end < 0 ? (skipLine ? rest.length : at) : end + 1;
+        if (end < 0) scanned = rest.length - at;
+        if (isLost) return "";
+        if (end < 0) break;
       }
       if (at) forget();
       return undefined;
     },
-    end: function () {
-      head = "";
-      isHard = true;
-      parser.rest += "\n\n";
-    },
     learn: function (text) {
       head = "";
+      isHard = true;
       const whole = begin < 0 || !text ? "" : parser.rest.substring(begin, at);
       const first = whole.indexOf("{");
       const place = whole.indexOf(':"' + text + '"', first);

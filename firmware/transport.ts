@@ -6,7 +6,7 @@ export interface Post {
   url: string;
   /** POST, unless it is something else. */
   method?: string;
-  headers: Record<string, string>;
+  headers?: Record<string, string>;
   /** Bytes of the body in all: it is sent as Content-Length. */
   length: number;
   /** Gives the next piece of the body, undefined after the last. */
@@ -16,7 +16,8 @@ export interface Post {
   /** Milliseconds: the whole request, and the longest silence. */
   totalMs: number;
   idleMs: number;
-  onHead(status: number, headers: Record<string, string>): void;
+  /** Called once, and let go of then. */
+  onHead?(status: number, headers: Record<string, string>): void;
   /** Bytes of the body are appended to its `rest`, so that they are in memory once only. `onReady` takes them off. */
   into: { rest: string };
   onReady(): void;
@@ -41,6 +42,7 @@ export function post(o: Post): () => void {
   let request: any;
   let timer: any;
   const into = o.into;
+  let options: any;
   /** The timer that hands on what came, and how much may be there before that is done at once. */
   let waiting: any;
   let most = PENDING_BYTES;
@@ -92,17 +94,19 @@ export function post(o: Post): () => void {
   }
 
   try {
-    const options: any = url.parse(o.url);
+    options = url.parse(o.url);
     options.method = o.method || "POST";
     options.headers = o.headers;
-    if (!o.method || o.length) o.headers["Content-Length"] = String(o.length);
+    if (!o.method || o.length) o.headers!["Content-Length"] = String(o.length);
     request = require("http").request(options, function (response: any) {
       if (over) return;
       heard = getTime();
-      o.onHead(parseInt(response.statusCode), response.headers);
-      // What it was asked with is not needed any more: 70 variables.
+      o.onHead!(parseInt(response.statusCode), response.headers);
+      // What it was asked with is not needed any more: 150 variables.
       delete response.headers;
       delete request.opt;
+      delete o.onHead;
+      request.removeAllListeners("connect");
       response.on("data", function (piece: string) {
         // The board calls this from within itself once more for every chunk in what it read: the stack is short here.
         if (!waiting) waiting = setTimeout(ready, PENDING_MS);
@@ -114,6 +118,7 @@ export function post(o: Post): () => void {
         end("");
       });
     });
+    options = o.headers = undefined;
     request.on("drain", send);
     request.on("error", end);
     // From the idle loop: here the stack is deep.

@@ -74,7 +74,8 @@ function readPieces(pieces: string[]) {
     sse.rest += piece;
     take();
   }
-  sse.end();
+  sse.learn("");
+  sse.rest += "\n\n";
   take();
   reply.flush(true);
   let reasoning = "";

@@ -27,7 +27,7 @@ function createCounted(maxLineBytes: number) {
   };
   return {
     feed: (piece: string) => ((parser.rest += piece), take()),
-    end: () => (parser.end(), take()),
+    end: () => (parser.learn(""), (parser.rest += "\n\n"), take()),
     lost: () => blanks,
   };
 }
