@@ -42,7 +42,7 @@ const INTERNAL_PROPERTIES =
  * called for every event of a stream is none.
  */
 const ROOMS = (
-  "caller wrap agents utf8 turn provider/openai body request reply sift sse transport loop channel/serial provider/index provider/anthropic " +
+  "caller wrap agents utf8 turn provider/openai body request reply sift sse transport loop channel/serial channel/event channel/chat provider/index provider/anthropic " +
   "session repair failure files card disk sink parts media media-type media-body upload numbers pins saved-tools saved observers subagent fetch message-log guard graph-check camera"
 ).split(" ");
 

@@ -1,4 +1,5 @@
 import { picksMain, wrapMain } from "./agents";
+import { takeConsole } from "./channel/chat";
 import { createSerial, type Channel } from "./channel/serial";
 import { openSettings, setting } from "./config";
 import { messageLog } from "./message-log";
@@ -81,9 +82,15 @@ function run(name: string, value: any): any {
     case "main_loop_entry":
       open(session);
       useChannel(true);
-      return channel!.open(send, function () {
-        useChannel(false);
-      });
+      return takeConsole(
+        session,
+        channel!,
+        send,
+        function () {
+          useChannel(false);
+        },
+        "chat: Ctrl-C stops an answer, Ctrl-D or exit leaves\r\nyou> "
+      );
     case "cleanup_agent":
       used = process.memory().usage;
       if (channel && channel.close) channel.close();

@@ -1,6 +1,6 @@
 import { sift, surrogates } from "./sift";
 import { readWhole, toJson } from "./text";
-import { Mode, type AgentEvent, type Held, type ReplyCall, type ReplyCollector } from "./types";
+import { Mode, type AgentEvent, type Held, type Registry, type ReplyCall, type ReplyCollector } from "./types";
 
 /** More calls than this in one reply are dropped: each costs a message and a result of its own. */
 export const MAX_CALLS = 8;
@@ -28,7 +28,7 @@ export const MAX_CALLS = 8;
 // Calls written as text count only where the name is exactly a registered one; otherwise they are text.
 export function createReply(
   emit: (event: AgentEvent) => void,
-  hasTool: (name: string) => boolean,
+  tools: Registry | undefined,
   keepBytes: number,
   maxArgs: number,
   echoBytes: number,
@@ -40,14 +40,6 @@ export function createReply(
   let dropped: any;
   /** What is held back, and where in its text the reply is; see `sift`. */
   const held: Held = { text: "", mode: Mode.Before };
-
-  // Shows the thinking that waits, but for half of a surrogate pair at its end.
-  function showThought(): void {
-    let text = reply.wise;
-    reply.wise = isHalf ? text.substr(text.length - 3) : "";
-    if (isHalf) text = text.substr(0, text.length - 3);
-    if (text) emit({ type: "reasoningDelta", text: text });
-  }
 
   const reply: ReplyCollector = {
     fresh: "",
@@ -68,7 +60,7 @@ export function createReply(
         reply.wise = join.joinText(reply.wise, delta);
         isHalf = join.wholeLength(reply.wise) < reply.wise.length;
       } else reply.wise += delta;
-      if (reply.wise.length >= showBytes) showThought();
+      if (reply.wise.length >= showBytes) reply.flush();
     },
     call: function (index, id, name, args) {
       const calls = reply.calls;
@@ -109,7 +101,12 @@ export function createReply(
     },
     flush: function (last) {
       const text = reply.fresh;
-      if (reply.wise) showThought();
+      if (reply.wise) {
+        let thought = reply.wise;
+        reply.wise = isHalf ? thought.substr(thought.length - 3) : "";
+        if (isHalf) thought = thought.substr(0, thought.length - 3);
+        if (thought) emit({ type: "reasoningDelta", text: thought });
+      }
       // The usual case, in few words: in the middle of an answer, and nothing in it that could begin a tag or a call.
       if (!last && held.mode === Mode.Plain && !held.text && !/[<\[\xed]/.test(text)) {
         reply.fresh = "";
@@ -119,7 +116,7 @@ export function createReply(
       }
       if (!text && !held.text) return;
       if (text.indexOf("\xed") >= 0) reply.fresh = surrogates().mend(text);
-      sift(reply, held, !!last, emit, hasTool, keepBytes, maxArgs);
+      sift(reply, held, !!last, emit, tools, keepBytes, maxArgs);
     },
   };
   return reply;

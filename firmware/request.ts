@@ -1,7 +1,6 @@
 import { createBody, type Body } from "./body";
 import { setting } from "./config";
 import { failureWords, type Failure } from "./failure";
-import { find } from "./registry";
 import { createReply } from "./reply";
 import { openProvider } from "./provider";
 import { createSseParser, type SseParser } from "./sse";
@@ -92,8 +91,22 @@ export function exchange(
   // Reads what has come. What is shown is shown from here, where the stack is still long.
   function onReady(): void {
     let text: string | undefined;
-    if (kind !== "stream") begin();
-    if (kind !== "stream") return;
+    if (kind !== "stream") {
+      // The first bytes of a body, or one that is no stream.
+      text = sse.rest;
+      if (!kind) {
+        // White space and a byte order mark, before the body, say nothing yet.
+        let start = text.trim();
+        if (start.charAt(0) === "\xef") start = start.length < 3 ? "" : start.substr(3).trim();
+        const first = start.charAt(0);
+        if (status < 200 || status > 299) kind = "error";
+        else if (first) kind = first === "{" ? "json" : first === "<" ? "page" : "stream";
+        else if (text.length > limit) text = "";
+        if (kind === "json") text = text.substr(text.indexOf(first));
+      }
+      sse.rest = kind === "stream" ? text : text.substr(0, limit + 1);
+      if (kind !== "stream") return;
+    }
     while (!over) {
       text = sse.alike(SHOWN_BYTES - (thinks ? reply.wise : reply.fresh).length);
       if (text && thinks) reply.thought(text);
@@ -108,22 +121,6 @@ export function exchange(
         onEvent(text);
       }
     }
-  }
-
-  // Reads the first bytes of a body, or of one that is no stream.
-  function begin(): void {
-    let body = sse.rest;
-    if (!kind) {
-      // White space and a byte order mark, before the body, say nothing yet.
-      let text = body.trim();
-      if (text.charAt(0) === "\xef") text = text.length < 3 ? "" : text.substr(3).trim();
-      const first = text.charAt(0);
-      if (status < 200 || status > 299) kind = "error";
-      else if (first) kind = first === "{" ? "json" : first === "<" ? "page" : "stream";
-      else if (body.length > limit) body = "";
-      if (kind === "json") body = body.substr(body.indexOf(first));
-    }
-    sse.rest = kind === "stream" ? body : body.substr(0, limit + 1);
   }
 
   function onDone(broken: string): void {
@@ -176,9 +173,7 @@ export function exchange(
     sse = createSseParser(limit);
     reply = createReply(
       session.emit,
-      function (name) {
-        return withTools && !!find(session.tools, name);
-      },
+      withTools ? session.tools : undefined,
       share,
       setting("maxToolArgLen"),
       Math.min(share, setting("reasoningBytes")),
@@ -212,9 +207,7 @@ export function exchange(
       },
       into: sse,
       onReady: onReady,
-      onQuiet: function () {
-        if (reply.fresh || reply.wise) reply.flush();
-      },
+      onQuiet: reply.flush,
       onDone: onDone,
     });
     provider = content = undefined;

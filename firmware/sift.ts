@@ -1,5 +1,6 @@
+import { find as findTool } from "./registry";
 import { decodeEscapes, readWhole } from "./text";
-import { Mode, type AgentEvent, type Held, type ReplyCollector } from "./types";
+import { Mode, type AgentEvent, type Held, type Registry, type ReplyCollector } from "./types";
 
 /** What follows one of these may be a call written as text, and is held back until it is known. */
 const MARKS = "<tool_call>,<function_call>,<|python_tag|>,[TOOL_CALLS]";
@@ -53,7 +54,7 @@ export function sift(
   held: Held,
   last: boolean,
   emit: (event: AgentEvent) => void,
-  hasTool: (name: string) => boolean,
+  tools: Registry | undefined,
   keepBytes: number,
   maxArgs: number
 ): void {
@@ -90,7 +91,7 @@ export function sift(
     for (const mark of (MARKS + ",</tool_call>,</function_call>,```json,```").split(",")) text = text.split(mark).join("\x01");
     let list: any[] = [];
     for (const part of text.split("\x01")) if (part.trim()) list = list.concat(readWhole(part));
-    for (const one of list) if (!one || typeof one.name !== "string" || !hasTool(one.name)) return false;
+    for (const one of list) if (!one || typeof one.name !== "string" || !tools || !findTool(tools, one.name)) return false;
     for (const one of list) reply.call(undefined, "", one.name, one.arguments || one.parameters || {});
     return list.length > 0;
   }

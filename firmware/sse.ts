@@ -40,8 +40,8 @@ const RANDOM_FIELD = ',"obfuscation":"';
 
 // An event is left out where it or a line of it has more than `maxLineBytes`.
 //
-// The interpreter reads a function's text whenever it runs, also the parts that it does not take, and looks names up in the
-// order in which they were declared: so `alike` is short, and what it needs stands first.
+// Three functions, however long they are: each one costs 10 variables while a reply comes. The interpreter looks names up in
+// the order in which they were declared: what `alike` needs stands first.
 export function createSseParser(maxLineBytes: number): SseParser {
   /** Where the event or line begins that is to be read next. */
   let at = 0;
@@ -69,79 +69,22 @@ export function createSseParser(maxLineBytes: number): SseParser {
   let started = false;
   let lessons = 0;
 
-  // Line ends of the kind CR LF and CR as LF in what is not read yet, also where the two came in different pieces.
-  function makePlain(): void {
-    let rest = parser.rest;
-    let piece = rest.substr(plain);
-    if (!piece) return;
-    if (crs === 2 && piece.charAt(0) === "\n") piece = piece.substr(1);
-    crs = piece.endsWith("\r") ? 2 : 1;
-    rest = rest.substr(0, plain) + piece.split("\r\n").join("\n").split("\r").join("\n");
-    plain = rest.length;
-    parser.rest = rest;
-  }
-
-  // Lets go of what was read.
-  function forget(): void {
-    parser.rest = parser.rest.substr(at);
-    plain = parser.rest.length;
-    begin -= at;
-    at = 0;
-  }
-
-  // The joined strings of the events up to `next` as what they stand for. Undefined where they are to be read one by one:
-  // an escape that was cut in two is none, and half of a character joins others in a way of its own.
-  function decode(text: string, next: number): string | undefined {
-    if (/[\x00-\x1f]|\\u|\xed[\xa0-\xbf]/.test(text)) return undefined;
-    if (!/[\\"]/.test(text)) return text;
-    if (parser.rest.substring(at, next).indexOf("\\" + tail) >= 0) return undefined;
-    try {
-      const list = JSON.parse('["' + text + '"]');
-      return list.length === 1 ? list[0] : undefined;
-    } catch (e) {
-      return undefined;
-    }
-  }
-
-  // Goes on behind the events up to `next`, whose joined strings are `text`. With `isLast`, no other event is there that is
-  // recognised: what begins one is left until the rest of it comes.
-  function goOn(text: string | undefined, next: number, isLast: boolean): string {
-    // What the text of a JSON string is not by itself.
-    if (/[\x00-\x1f"\\\xed]/.test(text!)) {
-      text = decode(text!, next);
-      if (text === undefined) return "";
-    }
-    if (next > at) scanned = lessons = 0;
-    at = next;
-    if (!isLast) parser.todo = Todo.Again;
-    else {
-      const rest = parser.rest;
-      const size = rest.length - at;
-      if (size < headSize ? head.startsWith(rest.substr(at)) : rest.startsWith(head, at) && (size === headSize || rest.indexOf("\n", at + headSize) < 0)) {
-        parser.todo = Todo.Wait;
-        if (at) forget();
-      }
-    }
-    return text!;
-  }
-
   const parser: SseParser = {
     rest: "",
     todo: Todo.Next,
     alike: function (least) {
-      let text = "";
+      let text: string | undefined = "";
       let next = at;
       let from = 0;
       let to = 0;
       let end = 0;
       parser.todo = Todo.Next;
       if (isHard) {
-        if (crs) makePlain();
-        else isHard = false;
-        if (!head || data !== undefined || skipEvent || skipLine) return "";
+        if (!head || crs || data !== undefined || skipEvent || skipLine) return "";
+        isHard = false;
       }
       const rest = parser.rest;
-      const size = rest.length;
+      let size = rest.length;
       if (size > maxLineBytes) return "";
       while (text.length < least && rest.startsWith(head, next)) {
         from = next + headSize;
@@ -155,15 +98,51 @@ export function createSseParser(maxLineBytes: number): SseParser {
         text += rest.substring(from, to);
         next = end;
       }
-      return goOn(text, next, text.length < least);
+      const isLast = text.length < least;
+      // What the text of a JSON string is not by itself.
+      if (/[\x00-\x1f"\\\xed]/.test(text)) {
+        // An escape that was cut in two is none, and half of a character joins others in a way of its own: these events are
+        // read one by one.
+        if (/[\x00-\x1f]|\\u|\xed[\xa0-\xbf]/.test(text)) return "";
+        if (/[\\"]/.test(text)) {
+          if (rest.substring(at, next).indexOf("\\" + tail) >= 0) return "";
+          try {
+            const list = JSON.parse('["' + text + '"]');
+            text = list.length === 1 ? list[0] : undefined;
+          } catch (e) {
+            text = undefined;
+          }
+          if (text === undefined) return "";
+        }
+      }
+      if (next > at) scanned = lessons = 0;
+      at = next;
+      if (!isLast) parser.todo = Todo.Again;
+      else {
+        size -= at;
+        // What begins an event that is recognised is left until the rest of it comes.
+        if (size < headSize ? head.startsWith(rest.substr(at)) : rest.startsWith(head, at) && (size === headSize || rest.indexOf("\n", at + headSize) < 0)) {
+          parser.todo = Todo.Wait;
+          parser.rest = rest.substr(at);
+          begin -= at;
+          at = 0;
+        }
+      }
+      return text!;
     },
-    // One function, however long: one more costs 10 variables while a reply comes.
     next: function () {
       isHard = true;
-      if (crs) makePlain();
       if (!data && !skipEvent) begin = at;
       for (;;) {
-        const rest = parser.rest;
+        let rest = parser.rest;
+        // Line ends of the kind CR LF and CR as LF in what is not read yet, also where the two came in different pieces.
+        if (crs && plain < rest.length) {
+          let piece = rest.substr(plain);
+          if (crs === 2 && piece.charAt(0) === "\n") piece = piece.substr(1);
+          crs = piece.endsWith("\r") ? 2 : 1;
+          parser.rest = rest = rest.substr(0, plain) + piece.split("\r\n").join("\n").split("\r").join("\n");
+          plain = rest.length;
+        }
         const from = at + scanned;
         scanned = 0;
         // The board's indexOf may look before `from` where that is the end.
@@ -172,7 +151,6 @@ export function createSseParser(maxLineBytes: number): SseParser {
         if (!crs && (end < 0 ? from < rest.length && rest.indexOf("\r", from) >= 0 : line.indexOf("\r") >= 0)) {
           crs = 1;
           plain = at;
-          makePlain();
           begin = -1;
           continue;
         }
@@ -207,13 +185,18 @@ export function createSseParser(maxLineBytes: number): SseParser {
         if (isLost) return "";
         if (end < 0) break;
       }
-      if (at) forget();
+      if (at) {
+        parser.rest = parser.rest.substr(at);
+        plain = parser.rest.length;
+        begin -= at;
+        at = 0;
+      }
       return undefined;
     },
     learn: function (text) {
       head = "";
       isHard = true;
-      const whole = begin < 0 || !text ? "" : parser.rest.substring(begin, at);
+      const whole = begin < 0 || crs || !text ? "" : parser.rest.substring(begin, at);
       const first = whole.indexOf("{");
       const place = whole.indexOf(':"' + text + '"', first);
       if (first < 0 || place < 0 || ++lessons > MAX_LESSONS) return "";

@@ -56,7 +56,7 @@ function readPieces(pieces: string[]) {
   const events: AgentEvent[] = [];
   const reply = createReply(
     (event) => events.push(event),
-    () => false,
+    undefined,
     4096,
     1024,
     400,
@@ -108,7 +108,7 @@ function read(...events: any[]) {
 function readWhole(body: unknown) {
   const reply = createReply(
     () => {},
-    () => false,
+    undefined,
     4096,
     1024,
     400,
