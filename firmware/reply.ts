@@ -96,7 +96,10 @@ export function createReply(
         emit({ type: "error", message: "tool call " + slot.name + ": arguments longer than maxToolArgLen (" + maxArgs + " bytes), not run" });
         return slot;
       }
-      slot.arguments = surrogates().joinText(slot.arguments, args);
+      // Rarely a piece ends or begins with half of a surrogate pair: what joins those is made for it.
+      const before = slot.arguments;
+      slot.arguments =
+        args.charAt(0) === "\xed" || before.charAt(before.length - 3) === "\xed" ? surrogates().joinText(before, args) : before + args;
       return slot;
     },
     flush: function (last) {
