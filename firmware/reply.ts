@@ -1,5 +1,5 @@
 import { sift, surrogates } from "./sift";
-import { readWhole, toJson } from "./text";
+import { cutUtf8, readWhole, toJson } from "./text";
 import { Mode, type AgentEvent, type Held, type Registry, type ReplyCall, type ReplyCollector } from "./types";
 
 /** More calls than this in one reply are dropped: each costs a message and a result of its own. */
@@ -60,7 +60,12 @@ export function createReply(
         reply.wise = join.joinText(reply.wise, delta);
         isHalf = join.wholeLength(reply.wise) < reply.wise.length;
       } else reply.wise += delta;
-      if (reply.wise.length >= showBytes) reply.flush();
+      let size = isHalf ? reply.wise.length - 3 : reply.wise.length;
+      for (; size >= showBytes; size = size - delta.length) {
+        delta = cutUtf8(reply.wise, showBytes) || reply.wise.substr(0, showBytes);
+        reply.wise = reply.wise.substr(delta.length);
+        emit({ type: "reasoningDelta", text: delta });
+      }
     },
     call: function (index, id, name, args) {
       const calls = reply.calls;

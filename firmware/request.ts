@@ -4,14 +4,15 @@ import { failureWords, type Failure } from "./failure";
 import { createReply } from "./reply";
 import { openProvider } from "./provider";
 import { createSseParser, type SseParser } from "./sse";
+import { cutUtf8 } from "./text";
 import { post } from "./transport";
 import { Todo, type Provider, type ReplyCollector, type Session } from "./types";
 
 /**
- * The text of deltas is put together until it has as many bytes: each event costs as much as the reading of two deltas. How
- * the bytes of the stream were cut makes no difference to that.
+ * Text is shown in pieces of as many bytes, or what there is of it where nothing comes for a moment: each event costs as much as the reading of
+ * ten deltas. How the stream was cut makes no difference to that.
  */
-const SHOWN_BYTES = 48;
+const SHOWN_BYTES = 96;
 /** Variables that a request takes at the most, with its reply and a tool. */
 const REQUEST_VARIABLES = 800;
 
@@ -68,7 +69,6 @@ export function exchange(
     const fresh = reply.fresh.substr(before);
     const text = fresh || reply.idea;
     const mixed = fresh && reply.idea;
-    if (reply.fresh.length >= SHOWN_BYTES) reply.flush();
     // Where nothing but a text came of an event, later ones may differ from it in that text only.
     if (kind !== "stream" || !text || mixed || reply.stop || reply.failure || reply.calls.length || echo !== reply.echo.length) return;
     const other = sse.learn(text);
@@ -108,18 +108,19 @@ export function exchange(
       if (kind !== "stream") return;
     }
     while (!over) {
-      text = sse.alike(SHOWN_BYTES - (thinks ? reply.wise : reply.fresh).length);
+      text = sse.alike();
       if (text && thinks) reply.thought(text);
-      else if (text) {
-        reply.fresh += text;
-        if (reply.fresh.length >= SHOWN_BYTES) reply.flush();
+      else if (text) reply.fresh += text;
+      const isOver = sse.todo === Todo.Wait || (text = sse.next()) === undefined;
+      if (!isOver) onEvent(text!);
+      while (reply.fresh.length >= SHOWN_BYTES) {
+        text = reply.fresh;
+        reply.fresh = cutUtf8(text, SHOWN_BYTES) || text;
+        text = text.substr(reply.fresh.length);
+        reply.flush();
+        reply.fresh = text;
       }
-      if (sse.todo === Todo.Wait) return;
-      if (sse.todo === Todo.Next) {
-        text = sse.next();
-        if (text === undefined) return;
-        onEvent(text);
-      }
+      if (isOver) return;
     }
   }
 

@@ -21,7 +21,7 @@ export interface Post {
   /** Bytes of the body are appended to its `rest`, so that they are in memory once only. `onReady` takes them off. */
   into: { rest: string };
   onReady(): void;
-  /** Nothing has come for a second. */
+  /** Nothing has come for a moment. */
   onQuiet?(): void;
   /** Called exactly once, unless aborted. `failure` says what went wrong below HTTP: "" where the answer ended. */
   onDone(failure: string): void;
@@ -30,8 +30,9 @@ export interface Post {
 /** Bytes that wait to be looked at, at the most, and milliseconds: two reads of the socket. */
 const PENDING_BYTES = 1072;
 const PENDING_MS = 20;
-/** Milliseconds without a byte that are a pause. */
-const QUIET_MS = 1000;
+/** Milliseconds between looks at the clock, and without a byte that are a pause: a slow model's words are seen as they come. */
+const LOOK_MS = 250;
+const QUIET_MS = 100;
 
 // Sends a request and returns what ends it: the socket is closed, timers are cleared and no callback comes any more.
 // Never throws: what goes wrong reaches `onDone`.
@@ -87,10 +88,11 @@ export function post(o: Post): () => void {
   function ready(): void {
     if (waiting) clearTimeout(waiting);
     waiting = undefined;
-    heard = getTime();
     if (over) return;
     o.onReady();
     most = into.rest.length + PENDING_BYTES;
+    // Now, since to read it takes a while.
+    heard = getTime();
   }
 
   try {
@@ -130,7 +132,7 @@ export function post(o: Post): () => void {
       if (silence >= QUIET_MS && o.onQuiet) o.onQuiet();
       if (silence >= o.idleMs) end("timeout: no byte for " + o.idleMs + " ms (idleTimeoutMs)");
       else if ((now - started) * 1000 >= o.totalMs) end("timeout: not finished after " + o.totalMs + " ms (requestTimeoutMs)");
-    }, 250);
+    }, LOOK_MS);
   } catch (e) {
     // A refused connection and an unknown host throw here. Later, since the caller has not got its handle yet.
     setTimeout(end, 1, e);

@@ -10,6 +10,9 @@ import type { AgentEvent, ReplyCall, ReplyCollector, Session, StopReason, ToolRe
 /** Bytes kept of what a call came to, in case it is made again. */
 const OUTCOME_BYTES = 120;
 
+/** What stands around the text of an answer, and the least that is kept of it. Bytes. */
+const FRAME_BYTES = 64;
+
 /** One run: what its steps hand to each other. */
 export interface Run {
   /** What each call of this run came to, in short, by a checksum of its name and arguments. */
@@ -35,10 +38,15 @@ export function edit(session: Session) {
   return editHistory(session.history!, setting("messageTrim"), provider);
 }
 
-// Appends a message to the history; false where it does not fit.
-export function remember(session: Session, kind: number, text: string, calls?: ReplyCall[], isError?: boolean, echo?: string): boolean {
+// Appends a message to the history; false where it does not fit. With `most`, its text is cut until it is not much longer
+// than as many bytes: text that is all escapes grows when it is written.
+export function remember(session: Session, kind: number, text: string, calls?: ReplyCall[], isError?: boolean, echo?: string, most?: number): boolean {
   const provider = openProvider();
-  const message = provider.compose(kind, text, calls, isError, echo);
+  let message = provider.compose(kind, text, calls, isError, echo);
+  while (most && message.length > most + FRAME_BYTES && text.length > FRAME_BYTES) {
+    text = limitText(text, text.length >> 1);
+    message = provider.compose(kind, text, calls, isError, echo);
+  }
   return editHistory(session.history!, setting("messageTrim"), provider).append(message, kind);
 }
 
@@ -52,7 +60,7 @@ export function afterReply(session: Session, own: Run, reply: ReplyCollector | u
 
   // Text cut until it fits as JSON: text that is all escapes grows when it is written.
   function fit(text: string): string {
-    while (text.length > 64 && wireText(text).length > share) text = limitText(text, text.length >> 1);
+    while (text.length > FRAME_BYTES && wireText(text).length > share) text = limitText(text, text.length >> 1);
     return text;
   }
 
@@ -61,7 +69,7 @@ export function afterReply(session: Session, own: Run, reply: ReplyCollector | u
     if (reply!.stop === "length")
       session.emit({ type: "error", message: "the answer was cut at maxTokens (" + setting("maxTokens") + " tokens)" });
     if (!text.trim()) return own.end("done", "", "the model's answer is empty: ask again, or check the model (" + setting("model") + ")");
-    remember(session, ANSWER, fit(text));
+    remember(session, ANSWER, text, undefined, false, undefined, share);
     own.end(bare ? "maxIterations" : "done", text);
   }
 

@@ -323,8 +323,6 @@ export enum Mode {
 
 /** What there is in the bytes that came. An enum, since its members stand as numbers in the bundle. */
 export enum Todo {
-  /** There may be events of the kind that is recognised. */
-  Again,
   /** There may be one of another kind. */
   Next,
   /** There is none that is whole. */
