@@ -16,7 +16,8 @@ export interface FailureWords {
   /**
    * For an HTTP status and body: words that name the setting to look at. The key never appears: a server that repeats
    * it or a part of it has that taken out. `retryAfter` and `date` are the headers of those names, "" without: a time in
-   * the first counts from the second, since a board's own clock may be wrong by years. RFC 9110, 10.2.3.
+   * the first counts from the second, since a board's own clock may be wrong by years. RFC 9110, 10.2.3. What our gateway
+   * says of itself names the setting, which may be one of its own: nothing is added to that.
    */
   http(status: number, body: string, retryAfter: string, date: string): Failure;
   /** For what went wrong below HTTP. */
@@ -73,7 +74,7 @@ export function failureWords(): FailureWords {
     let wait = Number(retryAfter);
     if (retryAfter && isNaN(wait)) wait = (Date.parse(retryAfter) - (Date.parse(date) || Date.now())) / 1000;
     return {
-      message: "the model server answered " + (status || "with an error") + (said ? ": " + said : "") + (hint ? " (" + hint + ")" : ""),
+      message: "the model server answered " + (status || "with an error") + (said ? ": " + said : "") + (hint && !said.startsWith("gateway: ") ? " (" + hint + ")" : ""),
       retry: status === 408 || status === 429 || status >= 500,
       // Nobody means more than a day; what is negative, odd or larger is no answer to "when again".
       waitMs: wait > 0 && wait <= 86400 ? Math.ceil(wait * 1000) : 0,

@@ -37,6 +37,8 @@ export function exchange(
   let status = 0;
   let retryAfter = "";
   let date = "";
+  /** The server says that asking again is no use, by the header that the clients of OpenAI and Anthropic go by, too. */
+  let useless = false;
   /** What kind of body comes: stream, json, page or error; "" before its first character. */
   let kind = "";
   /** Its `rest` is the body, where that is no stream. */
@@ -148,7 +150,7 @@ export function exchange(
     else if (kind === "page") failure = words.page();
     else if (!status || broken) failure = words.broken(broken || "it closed the connection");
     else if (kind === "json" && (tooLong || body.trim().endsWith("}"))) failure = words.unread(tooLong);
-    if (!failure.retry || reply.shown || attempts > setting("retries")) return done(reply, failure);
+    if (useless || !failure.retry || reply.shown || attempts > setting("retries")) return done(reply, failure);
     // Exponential backoff with jitter; what the server asked for is the least.
     const wait = Math.max(failure.waitMs, Math.round(500 * (1 << attempts) * (0.75 + Math.random() / 2)));
     if (waited + wait > setting("retryBudgetMs")) {
@@ -170,7 +172,7 @@ export function exchange(
     if (free < REQUEST_VARIABLES) return done(reply, failureWords().memory(free));
     status = 0;
     retryAfter = date = kind = "";
-    unread = thinks = false;
+    unread = thinks = useless = false;
     sse = createSseParser(limit);
     reply = createReply(
       session.emit,
@@ -204,6 +206,7 @@ export function exchange(
           const lower = name.toLowerCase();
           if (lower === "retry-after") retryAfter = received[name];
           else if (lower === "date") date = received[name];
+          else if (lower === "x-should-retry") useless = received[name] === "false";
         }
       },
       into: sse,

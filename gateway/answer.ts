@@ -1,5 +1,5 @@
 /** What the upstream sent, if it is no stream, as an answer to the board. */
-import { errorWords, Fault, retryAfterSeconds, statusFault } from "./fault";
+import { errorStatus, errorWords, Fault, RETRY_HEADER, retryAfterSeconds, statusFault } from "./fault";
 import type { Redactor } from "./secret";
 import { slimErrorBody, slimReply, type Dialect } from "./slim/slim";
 
@@ -47,11 +47,22 @@ export function failureAnswer(response: Response, text: string, now: number, opt
     return json.error ? slimErrorBody(dialect, json.error, words) : plain();
   }
   const retryAfter = retryAfterSeconds(headers, now);
+  const retry = /"insufficient_quota"/.test(text) ? "false" : headers.get(RETRY_HEADER);
   return {
     status,
-    headers: retryAfter === undefined ? {} : { "retry-after": String(retryAfter) },
+    headers: {
+      ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
+      ...((retry === "true" || retry === "false") && { [RETRY_HEADER]: retry }),
+    },
     body: JSON.stringify(body()),
   };
+}
+
+/** What an error within a good answer or a stream means, where it is the gateway's key that is refused. */
+export function refusedKey(json: any, { host, redactor }: Pick<AnswerOptions, "host" | "redactor">): Fault | undefined {
+  const status = errorStatus(json?.error);
+  if (status !== 401 && status !== 403) return undefined;
+  return statusFault(status, redactor.words(errorWords(JSON.stringify(json))), false, host);
 }
 
 /** A reply that is one JSON text, and its value. @throws {Fault} where it is none */

@@ -1,9 +1,15 @@
 /**
  * What can go wrong between a board and a provider, as an answer that says whose setting is wrong. The board shows 300
- * bytes of a message and adds a hint of its own by the status (`firmware/failure.ts`): 401 and 403 send the person to
- * the board's `apiKey`, so what the upstream says of the gateway's key is never passed on with these.
+ * bytes of a message, and no hint of its own (`firmware/failure.ts`) where it begins with `gateway: `. 401 and 403 are
+ * about the board's own token, so what the upstream says of the gateway's key is never passed on with these.
  */
 import type { Dialect } from "./slim/slim";
+
+/**
+ * `x-should-retry: false` tells the board, and the clients of OpenAI and Anthropic, that asking again is no use. The
+ * status can then say what went wrong: that of the upstream, or 502 for what is wrong between it and the gateway.
+ */
+export const RETRY_HEADER = "x-should-retry";
 
 /** An answer that is no reply of a model. */
 export class Fault extends Error {
@@ -13,7 +19,12 @@ export class Fault extends Error {
     message: string,
     /** For logs and metrics, and as OpenAI's `code`. */
     readonly code: string,
-    readonly more: { retryAfter?: number; upstreamStatus?: number } = {},
+    readonly more: {
+      retryAfter?: number;
+      upstreamStatus?: number;
+      /** Asking again is no use before a person has changed something. */
+      isFinal?: boolean;
+    } = {},
   ) {
     super(message);
   }
@@ -40,11 +51,15 @@ export function faultBody(dialect: Dialect, fault: Fault): object {
   return { error: { message: fault.message, type, param: null, code: fault.code } };
 }
 
-/** The same within a stream, where the board takes the status from OpenAI's `code`. */
-export function faultEvent(dialect: Dialect, fault: Fault): string {
-  if (dialect === "anthropic") return `event: error\ndata: ${JSON.stringify(faultBody(dialect, fault))}\n\n`;
-  const error = { message: fault.message, type: typeOf(fault.status), code: fault.status };
-  return `data: ${JSON.stringify({ error })}\n\n`;
+/**
+ * The same within a stream, where the board takes the status from OpenAI's `code` or Anthropic's `type`. No header can
+ * follow any more: where asking again is no use, it is 400, which nobody does ask again after.
+ */
+export function faultEvent(dialect: Dialect, { status, message, code, more }: Fault): string {
+  const told = more.isFinal === true ? 400 : status;
+  if (dialect === "anthropic")
+    return `event: error\ndata: ${JSON.stringify(faultBody(dialect, new Fault(told, message, code)))}\n\n`;
+  return `data: ${JSON.stringify({ error: { message, type: typeOf(told), code: told } })}\n\n`;
 }
 
 const fixed = "The board's settings are right";
@@ -53,10 +68,12 @@ const fixed = "The board's settings are right";
 export function connectionFault(error: unknown, host: string, now: number): Fault | undefined {
   const { code, message } = bottomOf(error);
   const fault = (status: number, text: string): Fault => new Fault(status, `gateway: ${text}`, code.toLowerCase());
+  const final = (text: string): Fault => new Fault(502, `gateway: ${text}`, code.toLowerCase(), { isFinal: true });
   switch (code) {
     case "ENOTFOUND":
+      return final(`no host is called ${host}: check --upstream. ${fixed}`);
     case "EAI_AGAIN":
-      return fault(502, `no host is called ${host}, or the gateway has no name server: check --upstream. ${fixed}`);
+      return fault(502, `the gateway cannot look up ${host}: check its network and name server. ${fixed}`);
     case "ECONNREFUSED":
       return fault(502, `${host} refused the connection: is the server there running? Check --upstream. ${fixed}`);
     case "EHOSTUNREACH":
@@ -74,24 +91,22 @@ export function connectionFault(error: unknown, host: string, now: number): Faul
       return fault(502, `${host} closed the connection before it had answered: try again`);
     case "CERT_HAS_EXPIRED":
     case "CERT_NOT_YET_VALID":
-      return fault(
-        502,
+      return final(
         `the certificate of ${host} is not valid on the gateway's date, ${new Date(now).toISOString().slice(0, 10)}: ` +
           `set the gateway's clock, or tell who runs ${host}. ${fixed}`,
       );
     case "ERR_TLS_CERT_ALTNAME_INVALID":
-      return fault(502, `the certificate of ${host} is for another name: check --upstream. ${fixed}`);
+      return final(`the certificate of ${host} is for another name: check --upstream. ${fixed}`);
   }
   if (message === "bad port")
-    return fault(502, `Node's fetch does not talk to the port of ${host}: let the server there listen on another`);
+    return final(`Node's fetch does not talk to the port of ${host}: let the server there listen on another`);
   if (/CERT|SIGNATURE|ISSUER|CRL/.test(code))
-    return fault(
-      502,
+    return final(
       `the certificate of ${host} is not trusted (${code}): check --upstream, or name its CA in NODE_EXTRA_CA_CERTS ` +
         `for the gateway. ${fixed}`,
     );
   if (/SSL|TLS|EPROTO/.test(code))
-    return fault(502, `no TLS with ${host} (${code}): check --upstream, is it http:// there? ${fixed}`);
+    return final(`no TLS with ${host} (${code}): check --upstream, is it http:// there? ${fixed}`);
   if (code.startsWith("Z_")) return fault(502, `what ${host} has sent cannot be unpacked (${code}): try again`);
   if (code === "") return undefined;
   return fault(502, `no connection to ${host} (${code}): check --upstream and the gateway's network`);
@@ -127,34 +142,38 @@ const QUOTE_LENGTH = 120;
 const quote = (words: string): string => (words === "" ? "" : `. It says: ${words.slice(0, QUOTE_LENGTH)}`);
 
 /**
+ * The status that an error stands for which comes in a body or a stream: OpenAI's `code` or `status`, or its name there
+ * and in Anthropic's `type`. 0 where it is none that the gateway looks for.
+ */
+export function errorStatus(error: any): number {
+  const { code, status, type } = error ?? {};
+  if ([code, type].some((word) => ["invalid_api_key", "authentication_error", "permission_error"].includes(word)))
+    return 401;
+  return Number(code) || Number(status) || 0;
+}
+
+/**
  * What an upstream's status means where it must not reach the board as it is; undefined where it may. `words` are the
  * upstream's, without secrets; `isPage` says that the body was HTML.
  */
 export function statusFault(status: number, words: string, isPage: boolean, host: string): Fault | undefined {
   const more = { upstreamStatus: status };
+  const final = (text: string, code: string): Fault =>
+    new Fault(502, `gateway: ${host} ${text}`, code, { ...more, isFinal: true });
   if (status === 401 || status === 403)
-    return new Fault(
-      502,
-      `gateway: ${host} refused the gateway's own key (${status}): check GATEWAY_UPSTREAM_KEY where the gateway runs. ` +
+    return final(
+      `refused the gateway's own key (${status}): check GATEWAY_UPSTREAM_KEY where the gateway runs. ` +
         `The board's apiKey is right${quote(words)}`,
       "upstream_refused_key",
-      more,
     );
   if (status >= 300 && status < 400)
-    return new Fault(
-      502,
-      `gateway: ${host} sends the gateway elsewhere (${status}): correct --upstream. ${fixed}`,
-      "upstream_redirects",
-      more,
-    );
+    return final(`sends the gateway elsewhere (${status}): correct --upstream. ${fixed}`, "upstream_redirects");
   if (!isPage) return undefined;
   if (status >= 500)
     return new Fault(status, `gateway: ${host} has a problem (${status}, with an HTML page)`, "upstream_page", more);
-  return new Fault(
-    502,
-    `gateway: ${host} answered ${status} with an HTML page, no API does: check --upstream, is the path right? ${fixed}`,
+  return final(
+    `answered ${status} with an HTML page, no API does: check --upstream, is the path right? ${fixed}`,
     "upstream_page",
-    more,
   );
 }
 

@@ -1,7 +1,7 @@
 /** One request on its way to the upstream, and what comes back. */
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import { failureAnswer, readReply, replyAnswer, type Answer } from "./answer";
+import { failureAnswer, readReply, refusedKey, replyAnswer, type Answer } from "./answer";
 import { within, type Clock } from "./clock";
 import { connectionFault, errorWords, Fault, faultEvent } from "./fault";
 import type { Limits } from "./limits";
@@ -89,7 +89,9 @@ export function createForwarder(options: ForwardOptions): Forwarder {
     );
   const stalled = (): Fault => new Fault(408, "gateway: the board takes nothing any more", "board_stalled");
   const tooLong = (): Fault =>
-    new Fault(502, `gateway: the reply is no stream and longer than ${limits.replyBytes} bytes`, "reply_too_long");
+    new Fault(502, `gateway: the reply is no stream and longer than ${limits.replyBytes} bytes`, "reply_too_long", {
+      isFinal: true,
+    });
 
   const heard = <T>(promise: Promise<T>): Promise<T> => within(clock, limits.silenceMs, promise, silence);
 
@@ -209,7 +211,8 @@ export function createForwarder(options: ForwardOptions): Forwarder {
         onStream();
         raw.writeHead(200, { "content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache" });
         raw.flushHeaders();
-        const options = { read, send, meter, redactor, eventLength: limits.eventLength };
+        const check = (body: unknown): Fault | undefined => refusedKey(body, answering);
+        const options = { read, send, meter, redactor, check, eventLength: limits.eventLength };
         const asked = job.body?.stream_options as { include_usage?: unknown } | undefined;
         const slimOptions = { withUsage: asked?.include_usage === true, words: redactor.words };
         try {
@@ -246,6 +249,8 @@ export function createForwarder(options: ForwardOptions): Forwarder {
         const bytes = await readAll(read, limits.replyBytes);
         if (bytes === undefined) throw tooLong();
         const json = readReply(bytes, host);
+        const refused = refusedKey(json, answering);
+        if (refused !== undefined) throw refused;
         hasReply = true;
         meter.read(json);
         account.outcome = "done";

@@ -7,7 +7,7 @@ import type { Socket } from "node:net";
 import Fastify, { LogController, type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
 import { BUDGETS, openBudgetBook, type Admission, type Budgets, type Refusal } from "./budget";
 import { systemClock, within, type Clock } from "./clock";
-import { Fault, faultBody } from "./fault";
+import { Fault, faultBody, RETRY_HEADER } from "./fault";
 import { addFileRoutes, deviceFault, isDevicePath } from "./files/routes";
 import { openFileStore } from "./files/store";
 import { createForwarder, type Account, type Job } from "./forward";
@@ -293,7 +293,9 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     await sendJob(job, request.ask!, reply, (text) => {
       const list = JSON.parse(text);
       if (!Array.isArray(list?.data))
-        throw new Fault(502, "gateway: the upstream's list of models has a form of its own", "upstream_odd");
+        throw new Fault(502, "gateway: the upstream's list of models has a form of its own", "upstream_odd", {
+          isFinal: true,
+        });
       const data = list.data.filter((one: any) => one && (models.length === 0 || models.includes(one.id)));
       return JSON.stringify(
         isSlim ? { object: "list", data: data.map(({ id }: any) => ({ id, object: "model" })) } : { ...list, data },
@@ -341,7 +343,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE")
       return new Fault(
         413,
-        `gateway: the request is larger than ${limits.bodyBytes} bytes (--max-body)`,
+        `gateway: the request is larger than ${limits.bodyBytes} bytes: lower historyBytes, or raise --max-body here`,
         "body_too_large",
       );
     if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE")
@@ -367,6 +369,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     await discard(request.raw);
     if (reply.raw.destroyed) return void reply.hijack();
     if (more.retryAfter !== undefined) reply.header("retry-after", more.retryAfter);
+    if (more.isFinal === true) reply.header(RETRY_HEADER, "false");
     if (more.upstreamStatus !== undefined) reply.header("x-upstream-status", more.upstreamStatus);
     const isDevice = isDevicePath(request.raw.url ?? "");
     const body = JSON.stringify(isDevice ? deviceFault(fault) : faultBody(request.ask?.dialect ?? "openai", fault));

@@ -16,18 +16,24 @@ export interface Relay {
   send(bytes: string): Promise<void>;
   meter: Meter;
   redactor: Redactor;
+  /** What an event means that must not reach the board as it is. It ends a slim stream. */
+  check(body: unknown): Fault | undefined;
   /** The longest event that is read, in characters. */
   eventLength: number;
 }
 
 const toBytes = (text: string): string => Buffer.from(text, "utf8").toString("latin1");
 
-function measure(meter: Meter, data: string): void {
-  if (!data.startsWith("{")) return;
+/** Measures an event, and returns what it holds; undefined where it is no JSON object. */
+function measure(meter: Meter, data: string): unknown {
+  if (!data.startsWith("{")) return undefined;
   try {
-    meter.read(JSON.parse(data));
+    const body: unknown = JSON.parse(data);
+    meter.read(body);
+    return body;
   } catch {
     // Not for the meter to judge.
+    return undefined;
   }
 }
 
@@ -50,7 +56,7 @@ export async function relay({ read, send, meter, redactor, eventLength }: Relay)
 
 /** Passes a stream on made small. Where it breaks, `left` gets what was said before, and the reason is thrown. */
 export async function relaySlim(
-  { read, send, meter, redactor, eventLength }: Relay,
+  { read, send, meter, redactor, check, eventLength }: Relay,
   slimmer: Slimmer,
   clock: Clock,
   left: (bytes: string) => void,
@@ -61,11 +67,14 @@ export async function relaySlim(
   let lastSent = clock.now();
   /** Rings when what waits has waited long enough. */
   let alarm: Alarm | undefined;
+  /** What the stream ends with, once what came before has gone out. */
+  let fault: Fault | undefined;
 
   function take(all: string[]): string {
     let text = "";
     for (const data of all) {
-      measure(meter, data);
+      fault = check(measure(meter, data));
+      if (fault !== undefined) break;
       text += slimmer.take(data);
     }
     return text;
@@ -92,11 +101,13 @@ export async function relaySlim(
       if (text !== "") alarm = alarm?.stop();
       const isQuiet = text === "" && !slimmer.isWaiting() && clock.now() - lastSent >= KEEP_ALIVE_MS;
       await pass(isQuiet ? ":\n\n" : text);
+      if (fault !== undefined) throw fault;
       if (slimmer.isWaiting()) alarm ??= setAlarm(clock, MERGE_MS);
       next = read();
     }
     await pass(take(events.end()) + slimmer.end());
     await send(secrets.end());
+    if (fault !== undefined) throw fault;
   } catch (error) {
     left(safe(slimmer.end()) + secrets.end());
     if (error instanceof EventTooLong)
