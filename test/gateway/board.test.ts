@@ -2,7 +2,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import type { GatewayOptions } from "../../gateway/server";
 import { simDriver } from "../drivers/sim";
 import type { TestBoard } from "../drivers/types";
-import { reply, reset, scriptedModel, text, toolCall, type Turn } from "../fixtures/scripted-model";
+import { raw, reply, reset, scriptedModel, text, toolCall, type Turn } from "../fixtures/scripted-model";
 import { startGateway, startModel, startUpstream, UPSTREAM_KEY, type TestGateway } from "./harness";
 
 /** The firmware on a simulated board that asks the gateway. */
@@ -48,19 +48,48 @@ describe("a board behind the gateway", () => {
       [reply(401, { error: { message: `Incorrect API key provided: ${UPSTREAM_KEY}` } })],
       {},
       {},
-      /502: gateway: .*GATEWAY_UPSTREAM_KEY.*apiKey is right/,
+      /502: gateway: .*GATEWAY_UPSTREAM_KEY.*apiKey is right\. It says: [^()]*$/,
+    ],
+    [
+      "the gateway's key, in a stream",
+      [raw(['data: {"error":{"message":"No auth credentials found","code":401}}\n\n'])],
+      {},
+      {},
+      /400: gateway: .*GATEWAY_UPSTREAM_KEY.*apiKey is right\. It says: No auth[^()]*$/,
+    ],
+    [
+      "the gateway's key, in a stream of messages",
+      [raw(['data: {"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}\n\n'])],
+      {},
+      { provider: "anthropic" },
+      /400: gateway: .*GATEWAY_UPSTREAM_KEY.*apiKey is right\. It says: invalid[^()]*$/,
     ],
     [
       "the board's token",
       [],
       {},
       { apiKey: "eagw_another" },
-      /401: gateway: the board's token is unknown.*check apiKey/,
+      /401: gateway: the board's token is unknown.*set_config\({apiKey:"\.\.\."}\)$/,
     ],
-    ["the board's model", [], { models: ["other"] }, {}, /400: gateway: .*scripted.*to one of other/],
-    ["the gateway's upstream", [reply(404, "<html>")], {}, {}, /502: gateway: .*check --upstream/],
-  ])("tells the person that it is %s", async (_name, turns, options, settings, message) => {
-    const { final } = await askThrough(turns, options, settings);
+    ["the board's model", [], { models: ["other"] }, {}, /400: gateway: .*scripted.*to one of other$/],
+    [
+      "the gateway's upstream",
+      [reply(404, "<html>")],
+      {},
+      {},
+      /502: gateway: .*check --upstream, is the path right\? The board's settings are right$/,
+    ],
+    [
+      "the name of the gateway's upstream",
+      [],
+      { fetch: () => Promise.reject(Object.assign(new Error("x"), { code: "ENOTFOUND" })) },
+      {},
+      /502: gateway: no host is called .*The board's settings are right$/,
+    ],
+  ])("tells the person at once that it is %s", async (_name, turns, options, settings, message) => {
+    const { final, board, model } = await askThrough(turns, options, { retries: 3, ...settings });
+    expect(board.events().filter((event) => event.type === "retry")).toEqual([]);
+    model.expectAllUsed();
     expect(final).toMatchObject({ stopReason: "transportError", message: expect.stringMatching(message) });
   });
 

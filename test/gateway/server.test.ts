@@ -265,6 +265,7 @@ it("budgets: a clear 429 with Retry-After, kept over a restart, and a board's ow
 });
 
 describe("what the upstream refuses", () => {
+  const final = { "x-should-retry": "false" };
   const cases: [string, ReturnType<typeof reply>, number, RegExp, Record<string, string>?][] = [
     [
       "400",
@@ -277,9 +278,9 @@ describe("what the upstream refuses", () => {
       reply(401, { error: { message: `Incorrect API key provided: ${UPSTREAM_KEY}.` } }),
       502,
       /gateway's own key \(401\): check GATEWAY_UPSTREAM_KEY.*apiKey is right/,
-      { "x-upstream-status": "401" },
+      { "x-upstream-status": "401", ...final },
     ],
-    ["403", reply(403, { error: { message: "Country not supported" } }), 502, /403.*Country not supported/],
+    ["403", reply(403, { error: { message: "Country not supported" } }), 502, /403.*Country not supported/, final],
     ["402", reply(402, { error: { message: "no credit" } }), 402, /no credit/],
     [
       "404 of a model",
@@ -292,12 +293,14 @@ describe("what the upstream refuses", () => {
       reply(404, "<!DOCTYPE html><h1>Not found</h1>", { "content-type": "text/html" }),
       502,
       /404 with an HTML page.*--upstream/,
+      final,
     ],
     [
       "200 as a page",
       reply(200, "<html>Sign in</html>", { "content-type": "text/html" }),
       502,
       /200 with an HTML page.*--upstream/,
+      final,
     ],
     [
       "429 with seconds",
@@ -331,8 +334,37 @@ describe("what the upstream refuses", () => {
       reply(307, "", { location: "http://127.0.0.1:9/" }),
       502,
       /elsewhere \(307\)/,
+      final,
     ],
     ["an empty answer", reply(200, ""), 502, /empty answer/],
+    [
+      "401 within a good answer",
+      reply(200, { error: { message: `Incorrect API key: ${UPSTREAM_KEY}`, code: "invalid_api_key" } }),
+      502,
+      /gateway's own key \(401\).*It says: Incorrect API key/,
+      final,
+    ],
+    [
+      "a quota that is used up, which no waiting cures",
+      reply(429, { error: { message: "You exceeded your current quota", code: "insufficient_quota" } }),
+      429,
+      /^You exceeded your current quota$/,
+      final,
+    ],
+    [
+      "what it says of asking again",
+      reply(503, { error: { message: "closed" } }, { "x-should-retry": "false" }),
+      503,
+      /^closed$/,
+      final,
+    ],
+    [
+      "what it says of asking again, the other way",
+      reply(409, { error: { message: "locked" } }, { "x-should-retry": "true" }),
+      409,
+      /^locked$/,
+      { "x-should-retry": "true" },
+    ],
     ["half a JSON", reply(200, '{"choices":['), 502, /neither JSON nor a stream/],
   ];
   it.each(cases)("%s", async (_name, turn, status, message, headers = {}) => {
@@ -345,6 +377,7 @@ describe("what the upstream refuses", () => {
       // The board shows 300 bytes of it.
       expect(Buffer.byteLength(answer.json.error.message)).toBeLessThanOrEqual(300);
       expect(answer.headers).toMatchObject(headers);
+      expect(answer.headers["x-should-retry"]).toBe(headers["x-should-retry"]);
       expect(answer.body).not.toContain("Qz7v");
     }
     model.expectAllUsed();
@@ -366,22 +399,22 @@ describe("what the upstream refuses", () => {
 describe("an upstream that cannot be reached", () => {
   const withCode = (code: string): Error =>
     new TypeError("fetch failed", { cause: Object.assign(new Error(code), { code }) });
-  it.each<[string, number, RegExp]>([
-    ["ENOTFOUND", 502, /no host is called api\.example.*--upstream.*board's settings are right/],
-    ["EAI_AGAIN", 502, /no name server/],
+  it.each<[string, number, RegExp, "final"?]>([
+    ["ENOTFOUND", 502, /no host is called api\.example: check --upstream.*board's settings are right/, "final"],
+    ["EAI_AGAIN", 502, /cannot look up api\.example.*name server/],
     ["ECONNREFUSED", 502, /api\.example refused the connection/],
     ["EHOSTUNREACH", 502, /cannot be reached/],
     ["ECONNRESET", 502, /closed the connection/],
     ["UND_ERR_CONNECT_TIMEOUT", 504, /did not accept a connection in time/],
     ["UND_ERR_HEADERS_TIMEOUT", 504, /nothing for too long/],
-    ["CERT_HAS_EXPIRED", 502, /not valid on the gateway's date, 2001-09-09: set the gateway's clock/],
-    ["CERT_NOT_YET_VALID", 502, /2001-09-09/],
-    ["SELF_SIGNED_CERT_IN_CHAIN", 502, /not trusted \(SELF_SIGNED_CERT_IN_CHAIN\).*NODE_EXTRA_CA_CERTS/],
-    ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", 502, /not trusted/],
-    ["ERR_TLS_CERT_ALTNAME_INVALID", 502, /for another name/],
-    ["ERR_SSL_WRONG_VERSION_NUMBER", 502, /no TLS with/],
+    ["CERT_HAS_EXPIRED", 502, /not valid on the gateway's date, 2001-09-09: set the gateway's clock/, "final"],
+    ["CERT_NOT_YET_VALID", 502, /2001-09-09/, "final"],
+    ["SELF_SIGNED_CERT_IN_CHAIN", 502, /not trusted \(SELF_SIGNED_CERT_IN_CHAIN\).*NODE_EXTRA_CA_CERTS/, "final"],
+    ["UNABLE_TO_VERIFY_LEAF_SIGNATURE", 502, /not trusted/, "final"],
+    ["ERR_TLS_CERT_ALTNAME_INVALID", 502, /for another name/, "final"],
+    ["ERR_SSL_WRONG_VERSION_NUMBER", 502, /no TLS with/, "final"],
     ["ESOMETHING", 502, /\(ESOMETHING\)/],
-  ])("%s", async (code, status, message) => {
+  ])("%s", async (code, status, message, kind) => {
     const gateway = await startGateway({
       upstream: "https://api.example/v1",
       clock: { now: () => 1e12, setTimeout, clearTimeout },
@@ -389,6 +422,7 @@ describe("an upstream that cannot be reached", () => {
     });
     const answer = await gateway.ask();
     expect(answer.status).toBe(status);
+    expect(answer.headers["x-should-retry"]).toBe(kind === "final" ? "false" : undefined);
     expect(answer.json.error.message).toMatch(message);
     expect(Buffer.byteLength(answer.json.error.message)).toBeLessThanOrEqual(300);
     expect(answer.json.error.message).toMatch(/^gateway: /);

@@ -30,6 +30,7 @@ function startRelay(isSlim = true, key = "") {
     },
     meter: createMeter("openai", 40),
     redactor,
+    check: () => undefined,
     eventLength: 1e6,
   };
   const slimmer = createSlimmer("openai", { lineBytes: LINE_BYTES, withUsage: false, words: redactor.words });

@@ -111,6 +111,19 @@ describe("a server that does not answer as it should", () => {
     expect((await board.ask("hello")).at(-1)).toMatchObject(failed(/503.*model is loading/));
   });
 
+  // The gateway's own words, which name its setting.
+  const said = "gateway: api.example.com refused the gateway's own key (401): check GATEWAY_UPSTREAM_KEY. The board's apiKey is right";
+  scenario("says that asking again is no use: it is not asked again, and nothing is added to its words", {
+    settings: { retries: 3 },
+    turns: [reply(502, { error: { message: said } }, { "X-Should-Retry": "false" }), text("it was set right")],
+  }, async ({ board, model }) => {
+    const run = await board.ask("hello");
+    expect(run.map((event) => event.type)).toEqual(["iterationStart", "final"]);
+    expect(run.at(-1)).toMatchObject(failed(/502: gateway: [^()]*\(401\): [^()]* The board's apiKey is right$/));
+    expect(model.requests).toHaveLength(1);
+    expect((await board.ask("hello")).at(-1)).toMatchObject({ text: "it was set right" });
+  });
+
   scenario("resets before the headers, then answers", { turns: [reset(), text("second try")] }, async ({ board }) => {
     const run = await board.ask("hello");
     expect(run.some((event) => event.type === "retry")).toBe(true);
