@@ -5,8 +5,8 @@ import path from "node:path";
 import { BUDGETS, type Budgets } from "../gateway/budget";
 import { FILE_LIMITS, LIMITS, MOST_SILENCE_MS, type FileLimits, type Limits } from "../gateway/limits";
 import type { FileOptions, Gateway } from "../gateway/server";
-import { defaultStateFolder, makeFolder, writeWhole } from "../gateway/state";
-import { createTokenStore, TokenError, type TokenEntry } from "../gateway/tokens";
+import { defaultStateFolder, FolderError, makeFolder, writeWhole } from "../gateway/state";
+import { createTokenStore, nameProblem, TOKEN_COMMAND, TokenError, type TokenEntry } from "../gateway/tokens";
 import { keyProblem, KEY_VARIABLE, readUpstreamUrl, isLoopback, type Auth } from "../gateway/upstream";
 import type { Command, Options, Surroundings } from "./command";
 import type { Output } from "./console";
@@ -267,19 +267,19 @@ async function serve(options: Options, io: Surroundings): Promise<number> {
   let port: number;
   try {
     await makeFolder(stateFolder);
-    tokens = await createTokenStore(stateFolder).list();
     const log = (line: string): void => void stdout.write(isPlain ? line : tellLine(line));
     // The web server is loaded by nobody who does not start one.
     const { createGateway } = await import("../gateway/server");
     const places = { upstream, key, models, stateFolder, files };
     gateway = await createGateway({ ...places, ...settings, log, withProcessMetrics: true });
+    tokens = await createTokenStore(stateFolder, warn(stderr)).list();
     port = await gateway.listen(address.host, address.port);
   } catch (error) {
     await gateway?.close();
     const problem =
-      error instanceof TokenError
+      error instanceof FolderError
         ? error.message
-        : (filesProblem(error) ?? listenProblem(error, address) ?? stateProblem(error, stateFolder));
+        : (listenProblem(error, address) ?? stateProblem(error, stateFolder));
     stderr.write(`${problem}\n`);
     return 1;
   }
@@ -306,7 +306,7 @@ async function serve(options: Options, io: Surroundings): Promise<number> {
   stderr.write(
     active.length > 0
       ? `tokens: ${active.length} (${active.slice(0, 10).join(", ")}${active.length > 10 ? ", ..." : ""})\n`
-      : "no board has a token yet: espruino-agent gateway token add NAME\n",
+      : `no board has a token yet: ${TOKEN_COMMAND}\n`,
   );
   if (key !== "" && upstream.startsWith("http:") && !isLoopback(new URL(upstream).hostname))
     stderr.write("warning: the key goes over the local network without TLS, as the upstream is http://\n");
@@ -319,10 +319,10 @@ async function serve(options: Options, io: Surroundings): Promise<number> {
   return isPipeBroken ? 141 : 0;
 }
 
-/** Why files cannot be kept; undefined for another problem. */
-function filesProblem(error: unknown): string | undefined {
-  return (error as Error).name === "FolderError" ? `--files: ${(error as Error).message}` : undefined;
-}
+const warn =
+  (stderr: Output) =>
+  (problem: string): void =>
+    void stderr.write(`warning: ${problem}\n`);
 
 /** Why a port cannot be had; undefined for what is no such problem. */
 function listenProblem(error: unknown, { host, port }: Address): string | undefined {
@@ -356,8 +356,10 @@ async function manageTokens(words: string[], options: Options, io: Surroundings)
   const [verb = "", name] = words;
   if (!["add", "list", "revoke"].includes(verb) || words.length !== (verb === "list" ? 1 : 2))
     throw new UsageError("usage: espruino-agent gateway token add NAME, token list, or token revoke NAME");
+  const badName = verb === "add" ? nameProblem(name!) : "";
+  if (badName !== "") throw new UsageError(badName);
   const stateFolder = stateFolderOf(options, io);
-  const store = createTokenStore(stateFolder);
+  const store = createTokenStore(stateFolder, warn(io.stderr));
   if (verb === "list") return listTokens(await store.list(), options, io.stdout);
   if (verb === "revoke") {
     await store.revoke(name!);
@@ -399,7 +401,7 @@ function listTokens(tokens: TokenEntry[], options: Options, stdout: Output): num
     stdout.write(`${JSON.stringify(tokens)}\n`);
     return 0;
   }
-  if (tokens.length === 0) stdout.write("no board has a token yet: espruino-agent gateway token add NAME\n");
+  if (tokens.length === 0) stdout.write(`no board has a token yet: ${TOKEN_COMMAND}\n`);
   const width = Math.max(4, ...tokens.map(({ name }) => name.length));
   const date = (text: string): string => text.slice(0, 16).replace("T", " ");
   for (const { name, createdAt, revokedAt, budgets } of tokens) {

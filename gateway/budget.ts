@@ -2,10 +2,10 @@
  * What each board may use: requests and tokens, per hour and per day. A window begins with the first request in it and
  * is over an hour or a day later; the clock may jump without a board being shut out for longer than that.
  */
-import { readFile, rename } from "node:fs/promises";
-import type { Clock } from "./clock";
-import { makeFolder, writeWhole } from "./state";
+import { readFile } from "node:fs/promises";
 import path from "node:path";
+import type { Clock } from "./clock";
+import { makeFolder, setAside, writeWhole } from "./state";
 
 /** The most that one board may use; 0 is no limit. */
 export interface Budgets {
@@ -29,7 +29,7 @@ export const BUDGETS: Budgets = {
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** How long usage may be in memory only: a gateway that is killed forgets this much of it. */
+/** Usage is saved at once, but no more often than this: a gateway that is killed forgets that much of it at most. */
 const SAVE_MS = 5_000;
 
 /** When a board may ask again whose budget is held by requests that are under way. */
@@ -64,7 +64,8 @@ export interface Refusal {
 export interface BudgetBook {
   /**
    * Counts a request of a board, or says what is used up. `tokens` is what the request may cost: it is held until the
-   * request is settled, so that many at once cannot use up more than one after the other.
+   * request is settled, so that many at once cannot use up more than one after the other. A request that costs none (0)
+   * is let in by its own budgets, whatever was used of tokens.
    */
   admit(board: string, budgets: Budgets, tokens: number): Admission | Refusal;
   /** Writes what is not saved yet; further changes are saved no more. */
@@ -91,7 +92,9 @@ export async function openBudgetBook({ stateFolder, clock, onProblem }: BookOpti
   const file = path.join(stateFolder, "usage.json");
   const boards = new Map<string, Usage>();
   const held = new Map<string, number>();
+  /** Runs where usage was saved a moment ago. */
   let timer: unknown;
+  let isDue = false;
   let isClosed = false;
   let saving = Promise.resolve();
 
@@ -111,23 +114,35 @@ export async function openBudgetBook({ stateFolder, clock, onProblem }: BookOpti
     return usage;
   }
 
+  /** What is kept of a board: what is held counts as used, in case nobody is there any more to settle it. */
+  function kept(board: string, { hour, day }: Usage): Usage {
+    const tokens = held.get(board) ?? 0;
+    const withHeld = (window: Window): Window =>
+      tokens === 0 ? window : { ...window, tokens: window.tokens + tokens, isEstimated: true };
+    return { hour: withHeld(hour), day: withHeld(day) };
+  }
+
   async function write(): Promise<void> {
+    isDue = false;
     for (const [board, usage] of boards) {
       if (SPANS.every(([name, span]) => isOver(usage[name], span)) && !held.has(board)) boards.delete(board);
     }
+    const all = Object.fromEntries([...boards].map(([board, usage]) => [board, kept(board, usage)]));
     try {
       await makeFolder(stateFolder);
-      await writeWhole(file, `${JSON.stringify(Object.fromEntries(boards))}\n`);
+      await writeWhole(file, `${JSON.stringify(all)}\n`);
     } catch (error) {
       onProblem(`usage is not saved, a restart will forget it: ${(error as Error).message}`);
     }
   }
 
-  function saveSoon(): void {
+  function save(): void {
+    isDue = true;
     if (isClosed || timer !== undefined) return;
+    saving = saving.then(write);
     timer = clock.setTimeout(() => {
       timer = undefined;
-      saving = saving.then(write);
+      if (isDue) save();
     }, SAVE_MS);
     (timer as Partial<NodeJS.Timeout>).unref?.();
   }
@@ -146,7 +161,7 @@ export async function openBudgetBook({ stateFolder, clock, onProblem }: BookOpti
           isEstimated,
           retryAfter,
         });
-        const most = budgets[tokenBudget];
+        const most = tokens === 0 ? 0 : budgets[tokenBudget];
         if (budgets[requestBudget] > 0 && window.requests >= budgets[requestBudget])
           return refuse(requestBudget, window.requests, false, left);
         if (most > 0 && window.tokens >= most) return refuse(tokenBudget, window.tokens, window.isEstimated, left);
@@ -155,7 +170,7 @@ export async function openBudgetBook({ stateFolder, clock, onProblem }: BookOpti
       }
       for (const [name] of SPANS) usage[name].requests++;
       held.set(board, reserved + tokens);
-      saveSoon();
+      save();
       let isSettled = false;
       return {
         settle(used, isEstimated) {
@@ -169,15 +184,13 @@ export async function openBudgetBook({ stateFolder, clock, onProblem }: BookOpti
             now[name].tokens += used;
             now[name].isEstimated ||= isEstimated && used > 0;
           }
-          saveSoon();
+          save();
         },
       };
     },
     async close() {
       isClosed = true;
-      const isDue = timer !== undefined;
       clock.clearTimeout(timer);
-      timer = undefined;
       await saving;
       if (isDue) await write();
     },
@@ -199,9 +212,8 @@ async function readUsage(file: string, onProblem: (problem: string) => void): Pr
     const isWindow = (w: Window): boolean => [w.start, w.requests, w.tokens].every(isCount);
     if (!all.every(([, usage]) => isWindow(usage.hour) && isWindow(usage.day))) throw new Error("no usage");
     return all;
-  } catch {
-    await rename(file, `${file}.bad`).catch(() => undefined);
-    onProblem(`${file} is damaged: it is now ${file}.bad, and all budgets begin anew`);
+  } catch (error) {
+    await setAside(file, error as Error, "all budgets begin anew", onProblem);
     return [];
   }
 }

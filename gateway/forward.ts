@@ -35,7 +35,7 @@ export interface Job {
 /** What became of a request. Kept up to date while it is under way. */
 export interface Account {
   upstreamStatus?: number;
-  /** Bytes of the body that came from the upstream (unpacked), and of the stream that went to the board. */
+  /** Bytes of the body that came from the upstream (unpacked), and of the answer or stream that went to the board. */
   receivedBytes: number;
   sentBytes: number;
   /** What the request came to; 0 while nothing was asked of a model. */
@@ -158,11 +158,16 @@ export function createForwarder(options: ForwardOptions): Forwarder {
         return value;
       }
 
+      /** Writes text (a character for each byte); true where more may follow at once. */
+      function write(bytes: string): boolean {
+        account.sentBytes += bytes.length;
+        return raw.write(bytes, "latin1");
+      }
+
       async function send(bytes: string): Promise<void> {
         if (bytes === "") return;
         signal.throwIfAborted();
-        account.sentBytes += bytes.length;
-        if (raw.write(bytes, "latin1")) return;
+        if (write(bytes)) return;
         await within(clock, limits.stallMs, once(raw, "drain", { signal }), stalled);
       }
 
@@ -219,7 +224,7 @@ export function createForwarder(options: ForwardOptions): Forwarder {
           if (!isSlim) await relay(options);
           else {
             const slimmer = createSlimmer(dialect, { lineBytes, ...slimOptions });
-            await relaySlim(options, slimmer, clock, (bytes) => void (raw.writable && raw.write(bytes, "latin1")));
+            await relaySlim(options, slimmer, clock, (bytes) => void (raw.writable && write(bytes)));
           }
           account.outcome = "done";
           raw.end();
@@ -229,7 +234,7 @@ export function createForwarder(options: ForwardOptions): Forwarder {
           const isOurs = error instanceof Fault || signal.aborted || fault.code === "internal";
           account.outcome = isOurs ? fault.code : "upstream_cut";
           account.problem = fault.message;
-          if (isOurs && isSlim && raw.writable) raw.write(faultEvent(dialect, fault));
+          if (isOurs && isSlim && raw.writable) write(Buffer.from(faultEvent(dialect, fault)).toString("latin1"));
           if (account.outcome === "board_stalled" || !raw.socket) raw.destroy();
           else raw.socket.destroySoon();
         }

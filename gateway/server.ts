@@ -15,9 +15,10 @@ import { FILE_LIMITS, LIMITS, type FileLimits, type Limits } from "./limits";
 import { createMetrics } from "./metrics";
 import { createRedactor } from "./secret";
 import { readSlimHeader, SLIM_HEADER, type Dialect } from "./slim/slim";
-import { createTokenStore, type TokenEntry } from "./tokens";
+import { lockFolder, makeFolder } from "./state";
+import { createTokenStore, TOKEN_COMMAND, type TokenEntry } from "./tokens";
 import type { Auth } from "./upstream";
-import { estimateTokens } from "./usage";
+import { estimateTokens, MOST_TOKENS } from "./usage";
 import { followVisit, type Visit } from "./visit";
 
 export interface GatewayOptions {
@@ -97,14 +98,13 @@ const ROUTES = {
   "/v1/messages": "anthropic",
 } as const;
 
-/** @throws {FolderError} where files cannot be kept in the folder that is named for them */
+/** @throws {FolderError} where one of the two folders cannot be used, or another gateway uses it */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const { upstream, key, auth = "auto", models = [], stateFolder, clock = systemClock, log } = options;
   const limits = { ...LIMITS, ...options.limits };
   const budgets = { ...BUDGETS, ...options.budgets };
   const redactor = createRedactor(key);
   const fileLimits = { ...FILE_LIMITS, ...options.files?.limits };
-  const tokens = createTokenStore(stateFolder);
   let isStopping = false;
 
   const app = Fastify({
@@ -135,9 +135,17 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   }) as unknown as FastifyInstance;
 
   const onProblem = (problem: string): void => app.log.warn(problem);
+  await makeFolder(stateFolder);
+  const unlock = await lockFolder(stateFolder, "--state");
+  const files = options.files && { folder: options.files.folder, ...fileLimits, clock, onProblem };
   const store =
-    options.files && (await openFileStore({ folder: options.files.folder, ...fileLimits, clock, onProblem }));
+    files &&
+    (await openFileStore(files).catch(async (error) => {
+      await unlock();
+      throw error;
+    }));
   const metrics = createMetrics(options.withProcessMetrics === true, () => store?.usage() ?? { files: 0, bytes: 0 });
+  const tokens = createTokenStore(stateFolder, onProblem);
   const book = await openBudgetBook({ stateFolder, clock, onProblem });
   const forwarder = createForwarder({
     upstream,
@@ -202,9 +210,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   async function findToken(headers: FastifyRequest["headers"], setting = "apiKey"): Promise<TokenEntry> {
     const { authorization, "x-api-key": apiKey } = headers;
     const given = authorization === undefined ? apiKey : (/^Bearer +(.*)$/i.exec(authorization)?.[1] ?? "");
-    const how =
-      'get one with "espruino-agent gateway token add NAME" where the gateway runs, then ' +
-      `set_config({${setting}:"..."})`;
+    const how = `get one with "${TOKEN_COMMAND}" where the gateway runs, then set_config({${setting}:"..."})`;
     if (typeof given !== "string" || given.trim() === "")
       throw new Fault(401, `gateway: the board sent no token: ${how}`, "token_missing");
     const entry = await tokens.find(given.trim());
@@ -260,8 +266,9 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     checkModel(body.model);
     const bodyBytes = (request.body as Buffer).length;
 
-    const mostReply = [body.max_completion_tokens, body.max_tokens].find((value) => typeof value === "number") ?? 0;
-    const admission = admit(ask.token!, estimateTokens(bodyBytes) + Math.max(0, mostReply as number));
+    const mostReply = Number([body.max_completion_tokens, body.max_tokens].find((value) => typeof value === "number"));
+    const replyTokens = mostReply > 0 ? Math.min(mostReply, MOST_TOKENS) : 0;
+    const admission = admit(ask.token!, estimateTokens(bodyBytes) + replyTokens);
     const job: Job = {
       dialect,
       path: dialect === "openai" ? "/chat/completions" : "/messages",
@@ -320,18 +327,26 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       });
       if (answer === undefined) return;
       const body = answer.status === 200 ? change(answer.body) : answer.body;
-      reply.code(answer.status).headers(answer.headers).type("application/json; charset=utf-8").send(body);
+      sendJson(reply.code(answer.status).headers(answer.headers), body, ask);
     } catch (error) {
       if (error instanceof Fault) Object.assign(account, { outcome: error.code, problem: error.message });
       throw error;
     } finally {
-      if (ask.isStream) metrics.streams.dec();
       metrics.receivedBytes.inc(account.receivedBytes);
-      metrics.sentBytes.inc({ stream: job.lineBytes === undefined ? "whole" : "slim" }, account.sentBytes);
+      if (ask.isStream) {
+        metrics.streams.dec();
+        metrics.sentBytes.inc({ stream: job.lineBytes === undefined ? "whole" : "slim" }, account.sentBytes);
+      }
       metrics.outcomes.inc({ outcome: account.outcome || "failed" });
       ask.isUnderWay = false;
       ask.log();
     }
+  }
+
+  /** @param ask undefined for what is no request to the API: the log has no bytes for it */
+  function sendJson(reply: FastifyReply, body: string, ask: Ask | undefined): void {
+    if (ask !== undefined) ask.account.sentBytes = Buffer.byteLength(body);
+    reply.type("application/json; charset=utf-8").send(body);
   }
 
   function onDefect(err: unknown): void {
@@ -373,7 +388,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     if (more.upstreamStatus !== undefined) reply.header("x-upstream-status", more.upstreamStatus);
     const isDevice = isDevicePath(request.raw.url ?? "");
     const body = JSON.stringify(isDevice ? deviceFault(fault) : faultBody(request.ask?.dialect ?? "openai", fault));
-    await reply.code(status).type("application/json; charset=utf-8").send(body);
+    sendJson(reply.code(status), body, request.ask);
   }
 
   function discard(raw: IncomingMessage): Promise<void> {
@@ -432,6 +447,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       clock.clearTimeout(timer);
       await store?.close();
       await book.close();
+      await unlock();
     },
   };
 }

@@ -8,9 +8,12 @@ import { readdir, readFile } from "node:fs/promises";
 import path from "node:path";
 import { BUDGETS, type Budgets } from "./budget";
 import { TOKEN_PREFIX } from "./secret";
-import { makeFolder, writeWhole } from "./state";
+import { makeFolder, setAside, writeWhole } from "./state";
 
 const TOKEN_BYTES = 24;
+
+/** How a board gets a token, for the person who has to give it one. */
+export const TOKEN_COMMAND = "espruino-agent gateway token add NAME";
 
 /** What is kept of a token; never the token. */
 export interface TokenEntry {
@@ -42,27 +45,52 @@ export interface TokenStore {
 
 const fileName = /^[0-9a-f]{64}\.json$/;
 
-function readEntry(text: string, file: string): TokenEntry {
-  try {
-    const { name, createdAt, revokedAt, budgets } = JSON.parse(text) as TokenEntry;
-    if (typeof name !== "string" || name === "") throw new Error("no name");
-    const own = Object.entries(budgets ?? {}).filter(([key, value]) => key in BUDGETS && typeof value === "number");
-    return {
-      name,
-      createdAt: String(createdAt),
-      ...(revokedAt !== undefined && { revokedAt: String(revokedAt) }),
-      ...(own.length > 0 && { budgets: Object.fromEntries(own) }),
-    };
-  } catch {
-    throw new TokenError(`${file} is damaged: delete it, and give that board a new token`);
-  }
+function readEntry(text: string): TokenEntry {
+  const { name, createdAt, revokedAt, budgets } = JSON.parse(text) as TokenEntry;
+  if (typeof name !== "string" || name === "") throw new Error("no name");
+  const own = Object.entries(budgets ?? {}).filter(([key, value]) => key in BUDGETS && typeof value === "number");
+  return {
+    name,
+    createdAt: String(createdAt),
+    ...(revokedAt !== undefined && { revokedAt: String(revokedAt) }),
+    ...(own.length > 0 && { budgets: Object.fromEntries(own) }),
+  };
 }
 
-/** Tokens in the folder `tokens` of a state folder, which is made by the first one. */
-export function createTokenStore(stateFolder: string, now: () => number = Date.now): TokenStore {
+/** What is wrong with a board's name, in words; "" if nothing is. */
+export function nameProblem(name: string): string {
+  if (/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name)) return "";
+  return `${JSON.stringify(name)} is no name for a board: use up to 64 letters, digits, dots, hyphens and underscores`;
+}
+
+/**
+ * Tokens in the folder `tokens` of a state folder, which is made by the first one. What is damaged there is put aside:
+ * nobody is let in by it.
+ * @param onProblem gets a line for each token that cannot be read
+ */
+export function createTokenStore(
+  stateFolder: string,
+  onProblem: (problem: string) => void = () => {},
+  now: () => number = Date.now,
+): TokenStore {
   const folder = path.join(stateFolder, "tokens");
   const fileOf = (token: string): string =>
     path.join(folder, `${createHash("sha256").update(token).digest("hex")}.json`);
+
+  /** What is kept in a file; undefined where there is none, or none any more. */
+  async function read(file: string): Promise<TokenEntry | undefined> {
+    const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+      if (error.code === "ENOENT") return undefined;
+      throw error;
+    });
+    if (text === undefined) return undefined;
+    try {
+      return readEntry(text);
+    } catch (error) {
+      await setAside(file, error as Error, `its board needs a new token: ${TOKEN_COMMAND}`, onProblem);
+      return undefined;
+    }
+  }
 
   async function readAll(): Promise<{ file: string; entry: TokenEntry }[]> {
     const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
@@ -70,9 +98,15 @@ export function createTokenStore(stateFolder: string, now: () => number = Date.n
       throw error;
     });
     const files = names.filter((name) => fileName.test(name)).map((name) => path.join(folder, name));
-    const all = await Promise.all(
-      files.map(async (file) => ({ file, entry: readEntry(await readFile(file, "utf8"), file) })),
-    );
+    const all: { file: string; entry: TokenEntry }[] = [];
+    for (const file of files) {
+      try {
+        const entry = await read(file);
+        if (entry !== undefined) all.push({ file, entry });
+      } catch (error) {
+        onProblem(`${file} cannot be read (${(error as Error).message}): its board is not let in`);
+      }
+    }
     return all.sort((a, b) => compare(a.entry.name, b.entry.name) || compare(a.entry.createdAt, b.entry.createdAt));
   }
 
@@ -81,11 +115,8 @@ export function createTokenStore(stateFolder: string, now: () => number = Date.n
 
   return {
     async add(name, budgets) {
-      if (!/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(name)) {
-        throw new TokenError(
-          `${JSON.stringify(name)} is no name for a board: use up to 64 letters, digits, dots, hyphens and underscores`,
-        );
-      }
+      const problem = nameProblem(name);
+      if (problem !== "") throw new TokenError(problem);
       if ((await activeOf(name)).length > 0) {
         throw new TokenError(
           `${name} has a token already, which cannot be shown again: choose another name, or revoke it first`,
@@ -114,17 +145,7 @@ export function createTokenStore(stateFolder: string, now: () => number = Date.n
       }
     },
     list: async () => (await readAll()).map(({ entry }) => entry),
-    async find(token) {
-      const file = fileOf(token);
-      let text: string;
-      try {
-        text = await readFile(file, "utf8");
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
-        throw error;
-      }
-      return readEntry(text, file);
-    },
+    find: (token) => read(fileOf(token)),
   };
 }
 

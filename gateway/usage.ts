@@ -5,7 +5,7 @@ import type { Dialect } from "./slim/slim";
 const BYTES_PER_TOKEN = 4;
 
 /** No request comes to more; a larger number is no count of tokens. */
-const MOST_TOKENS = 1e8;
+export const MOST_TOKENS = 1e8;
 
 export interface Meter {
   /** Takes one event of a stream, or a whole reply, as JSON. */

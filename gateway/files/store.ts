@@ -8,7 +8,7 @@ import { open, readdir, readFile, rename, rm, stat, type FileHandle } from "node
 import path from "node:path";
 import type { Clock } from "../clock";
 import { Fault } from "../fault";
-import { makeFolder, writeWhole } from "../state";
+import { FolderError, lockFolder, makeFolder, setAside, writeWhole } from "../state";
 
 /** Random bytes of an id: who has it may read the file, so it must not be guessed. */
 const ID_BYTES = 18;
@@ -72,12 +72,6 @@ export interface FileStoreOptions {
   clock: Clock;
   /** Gets what went wrong and stops nobody, in one line. */
   onProblem(problem: string): void;
-}
-
-/** Why a folder cannot be used, for the person who starts the gateway. */
-export class FolderError extends Error {
-  /** Tells it apart without the web server's modules being loaded. */
-  override readonly name = "FolderError";
 }
 
 /**
@@ -240,14 +234,13 @@ export async function openFileStore(options: FileStoreOptions): Promise<FileStor
         if (size !== entry.bytes) throw new Error("its content has another size");
         add(entry);
       } catch (error) {
-        onProblem(`${name} in ${idFolder} is damaged (${(error as Error).message}): it is now ${name}.bad`);
-        await rename(file, `${file}.bad`);
+        await setAside(file, error as Error, "its file is not to be had any more", onProblem);
       }
     }
   }
 
   await makeUsable(folder, [contentFolder, idFolder, incomingFolder]);
-  const unlock = await lock(path.join(folder, "gateway.pid"));
+  const unlock = await lockFolder(folder, "--files");
   try {
     for (const name of await readdir(incomingFolder)) await erase(path.join(incomingFolder, name));
     await readEntries();
@@ -258,7 +251,7 @@ export async function openFileStore(options: FileStoreOptions): Promise<FileStor
     waitForNext();
   } catch (error) {
     await unlock();
-    throw new FolderError(`the folder ${folder} cannot be used (${(error as Error).message}): choose another`);
+    throw new FolderError("--files", `the folder ${folder} cannot be used (${(error as Error).message}): choose another`);
   }
 
   return {
@@ -318,39 +311,6 @@ async function makeUsable(folder: string, parts: string[]): Promise<void> {
     await (await open(probe, "w", 0o600)).close();
     await rm(probe);
   } catch (error) {
-    throw new FolderError(`the folder ${folder} cannot be used (${(error as Error).message}): choose another`);
-  }
-}
-
-/** Keeps a second gateway out, which would take for rubbish what the first one is receiving. */
-async function lock(file: string): Promise<() => Promise<void>> {
-  for (let turn = 0; turn < 2; turn++) {
-    try {
-      const handle = await open(file, "wx", 0o600);
-      await handle.writeFile(String(process.pid));
-      await handle.close();
-      return () => rm(file, { force: true });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw new FolderError((error as Error).message);
-      const holder = Number(await readFile(file, "utf8").catch(() => "0"));
-      if (isRunning(holder))
-        throw new FolderError(
-          `${path.dirname(file)} is used by another gateway, process ${holder}: choose another folder. If that ` +
-            `process is none, delete ${file}`,
-        );
-      await rm(file, { force: true });
-    }
-  }
-  throw new FolderError(`${file} cannot be written: another gateway starts at the same time`);
-}
-
-function isRunning(pid: number): boolean {
-  // A container's process has the same number at every start.
-  if (!Number.isInteger(pid) || pid <= 0 || pid === process.pid) return false;
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
+    throw new FolderError("--files", `the folder ${folder} cannot be used (${(error as Error).message}): choose another`);
   }
 }

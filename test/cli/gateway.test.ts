@@ -93,6 +93,8 @@ describe("bad usage exits with 2 and one line that says what to change", () => {
     [["token", "add"], /usage: /],
     [["token", "list", "x"], /usage: /],
     [["token", "add", "a", "b"], /usage: /],
+    [["token", "add", "../x"], /"\.\.\/x" is no name for a board/],
+    [["token", "add", "my desk"], /no name for a board/],
   ])("%j", async (args, message, env = {}) => {
     const { code, out, err } = await run(args, { env });
     expect({ code, out }).toEqual({ code: 2, out: "" });
@@ -123,7 +125,7 @@ describe("what cannot be had exits with 1", () => {
       const { code, err } = await run([...args, "--state", path.join(folder, "file")]);
       expect({ code, err }).toEqual({
         code: 1,
-        err: expect.stringMatching(/state folder .*file cannot be used.*--state/),
+        err: expect.stringMatching(/(--state: the|the state) folder .*file cannot be used \(ENOTDIR.*\): choose another/),
       });
     }
   });
@@ -138,11 +140,38 @@ describe("what cannot be had exits with 1", () => {
       code: 1,
       err: expect.stringContaining("has a token already"),
     });
-    expect(await run(["token", "add", "my desk", ...state()])).toMatchObject({
-      code: 1,
-      err: expect.stringContaining("no name for a board"),
-    });
   });
+});
+
+it("a damaged token stops neither the gateway nor the commands: it is put aside with a warning", async () => {
+  await run(["token", "add", "desk", ...state()]);
+  const tokens = path.join(folder, "state", "tokens");
+  const damage = (): void => writeFileSync(path.join(tokens, `${"a".repeat(64)}.json`), "{x");
+  damage();
+  const started = launch([...local, ...state()]);
+  await started.until("tokens: 1 (desk)");
+  started.stop(130);
+  expect(await started.exit).toBe(0);
+  const warning = /^warning: .*a\.json is damaged .* it is now .*a\.json\.bad, and its board needs a new token: .*add NAME$/m;
+  expect(started.err()).toMatch(warning);
+  damage();
+  const list = await run(["token", "list", ...state()]);
+  expect(list).toMatchObject({ code: 0, out: expect.stringMatching(/^desk /), err: expect.stringMatching(warning) });
+});
+
+it("a second gateway on one state folder does not start, and says who has it", async () => {
+  const { code } = await run(["token", "add", "desk", ...state()]);
+  expect(code).toBe(0);
+  writeFileSync(path.join(folder, "state", "gateway.pid"), String(process.ppid));
+  const second = await run([...local, ...state()]);
+  expect(second).toEqual({
+    code: 1,
+    out: "",
+    err: expect.stringMatching(/^--state: .*state is used by another gateway, process \d+: stop that, or choose another/),
+  });
+  expect(second.err).toContain(`process ${process.ppid}`);
+  // Tokens are for the gateway that runs.
+  expect((await run(["token", "add", "lab", ...state()])).code).toBe(0);
 });
 
 describe("tokens", () => {

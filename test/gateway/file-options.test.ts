@@ -73,7 +73,7 @@ it("a folder that cannot be used, or is in use, exits with 1", async () => {
   writeFileSync(path.join(files(), "gateway.pid"), String(process.ppid));
   expect(await run([...local(), "--files", files()])).toMatchObject({
     code: 1,
-    err: expect.stringMatching(/is used by another gateway, process \d+: choose another folder/),
+    err: expect.stringMatching(/^--files: .*files is used by another gateway, process \d+: stop that, or choose another folder/),
   });
 });
 

@@ -475,7 +475,9 @@ describe("files go when their time is over", () => {
   it("one gateway at a time", async () => {
     const { folder, stateFolder } = await startFileServer();
     await writeFile(path.join(folder, "gateway.pid"), String(process.ppid));
-    await expect(startFileServer({ folder }, { stateFolder })).rejects.toThrow(/used by another gateway, process \d+: choose another/);
+    await expect(startFileServer({ folder }, { stateFolder })).rejects.toThrow(
+      /--files: .* is used by another gateway, process \d+: stop that, or choose another/,
+    );
   });
 });
 

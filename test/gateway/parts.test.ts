@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import fc from "fast-check";
@@ -6,11 +6,12 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BUDGETS, openBudgetBook, type Admission, type Refusal } from "../../gateway/budget";
 import { retryAfterSeconds } from "../../gateway/fault";
 import { createRedactor } from "../../gateway/secret";
-import { createTokenStore } from "../../gateway/tokens";
+import { createTokenStore, type TokenStore } from "../../gateway/tokens";
 import { readUpstreamUrl, upstreamHeaders } from "../../gateway/upstream";
 import { createMeter } from "../../gateway/usage";
 import { createManualClock } from "../../host-sim/clock";
 import { cutAt } from "../firmware/pieces";
+import { until } from "./harness";
 
 let folder: string;
 beforeEach(() => void (folder = mkdtempSync(path.join(tmpdir(), "gateway-"))));
@@ -55,13 +56,33 @@ describe("tokens", () => {
     }
   });
 
-  it("whose file is damaged are told", async () => {
-    const store = createTokenStore(folder);
+  it.each<[string, (store: TokenStore, token: string) => Promise<unknown>]>([
+    ["are looked through", (store) => store.list()],
+    ["are asked for", (store, token) => store.find(token)],
+    ["of that name are made", (store) => store.add("desk")],
+  ])("whose file is damaged are put aside where tokens %s, and the others count", async (_name, use) => {
+    const problems: string[] = [];
+    const store = createTokenStore(folder, (problem) => problems.push(problem));
     const token = await store.add("desk");
     const [file] = readdirSync(path.join(folder, "tokens"));
+    const other = await store.add("lab");
     writeFileSync(path.join(folder, "tokens", file!), "{half");
-    await expect(store.find(token)).rejects.toThrow(/is damaged: delete it/);
-    await expect(store.list()).rejects.toThrow(/is damaged/);
+    await use(store, token);
+    expect(problems).toEqual([expect.stringMatching(/ is damaged .* it is now .*\.bad, .*needs a new token: .* token add/)]);
+    expect(problems[0]).toContain(`${file}.bad`);
+    expect(readFileSync(path.join(folder, "tokens", `${file}.bad`), "utf8")).toBe("{half");
+    expect(await store.find(token)).toBeUndefined();
+    expect(await store.find(other)).toMatchObject({ name: "lab" });
+    expect(problems).toHaveLength(1);
+  });
+
+  it("whose file cannot be read are told, and stay", async () => {
+    const problems: string[] = [];
+    const store = createTokenStore(folder, (problem) => problems.push(problem));
+    await store.add("desk");
+    mkdirSync(path.join(folder, "tokens", `${"0".repeat(64)}.json`));
+    expect(await store.list()).toMatchObject([{ name: "desk" }]);
+    expect(problems).toEqual([expect.stringMatching(/0\.json cannot be read \(EISDIR.*its board is not let in/)]);
   });
 });
 
@@ -70,7 +91,7 @@ describe("budgets", () => {
   async function open(clock = createManualClock(1e12)) {
     const problems: string[] = [];
     const book = await openBudgetBook({ stateFolder: folder, clock, onProblem: (problem) => problems.push(problem) });
-    const ask = (budgets = {}, tokens = 0, board = "desk"): Admission | Refusal =>
+    const ask = (budgets = {}, tokens = 1, board = "desk"): Admission | Refusal =>
       book.admit(board, { ...BUDGETS, ...budgets }, tokens);
     const use = (tokens: number, isEstimated = false): void => {
       const got = ask();
@@ -94,7 +115,7 @@ describe("budgets", () => {
     });
     expect(ask({ tokensPerHour: 100 })).toMatchObject({ budget: "tokensPerHour", used: 100, retryAfter: 1800 });
     expect(ask({ tokensPerDay: 99 })).toMatchObject({ budget: "tokensPerDay", used: 100, retryAfter: 84_600 });
-    expect(isRefusal(ask({ requestsPerHour: 1 }, 0, "shed"))).toBe(false);
+    expect(isRefusal(ask({ requestsPerHour: 1 }, 1, "shed"))).toBe(false);
     expect(isRefusal(ask({ requestsPerHour: 0, requestsPerDay: 0, tokensPerHour: 0, tokensPerDay: 0 }))).toBe(false);
     clock.advance(1_800_000);
     expect(isRefusal(ask({ requestsPerHour: 1, tokensPerHour: 100 }))).toBe(false);
@@ -117,16 +138,40 @@ describe("budgets", () => {
     expect(isRefusal(ask(budgets, 900))).toBe(false);
   });
 
-  it("are kept, also where the gateway is killed a little later", async () => {
+  it("do not stand against what takes no tokens", async () => {
+    const { ask, use } = await open();
+    use(100);
+    expect(isRefusal(ask({ tokensPerHour: 100 }, 0))).toBe(false);
+    expect(ask({ requestsPerHour: 2, tokensPerHour: 100 }, 0)).toMatchObject({ budget: "requestsPerHour" });
+  });
+
+  it("are kept", async () => {
     const one = await open();
     one.use(100);
-    one.clock.advance(5_000);
     await one.book.close();
     one.use(7);
     const two = await open(createManualClock(1e12 + 6_000));
     expect(two.ask({ tokensPerHour: 100 })).toMatchObject({ used: 100 });
     await two.book.close();
     expect(readdirSync(folder)).toEqual(["usage.json"]);
+  });
+
+  it("are kept at once, and every five seconds: what is under way counts where the gateway is killed", async () => {
+    const file = path.join(folder, "usage.json");
+    const saved = (): any => (existsSync(file) ? JSON.parse(readFileSync(file, "utf8")).desk : undefined);
+    const one = await open();
+    const first = one.ask({}, 900) as Admission;
+    await until(() => saved() !== undefined);
+    expect(saved().hour).toEqual({ start: 1e12, requests: 1, tokens: 900, isEstimated: true });
+    // Nobody closes it.
+    const killed = await open();
+    expect(killed.ask({ tokensPerDay: 900 }, 1)).toMatchObject({ used: 900, isEstimated: true });
+    first.settle(30, false);
+    one.clock.advance(4_999);
+    expect(saved().hour.tokens).toBe(900);
+    one.clock.advance(1);
+    await until(() => saved().hour.tokens === 30);
+    expect(saved().hour).toEqual({ start: 1e12, requests: 1, tokens: 30, isEstimated: false });
   });
 
   it("survive a clock that is wrong by years", async () => {
@@ -148,7 +193,7 @@ describe("budgets", () => {
     async (text) => {
       writeFileSync(path.join(folder, "usage.json"), text);
       const { problems, ask } = await open();
-      expect(problems).toEqual([expect.stringMatching(/usage\.json is damaged: it is now .*\.bad/)]);
+      expect(problems).toEqual([expect.stringMatching(/usage\.json is damaged \(.*\): it is now .*\.bad, and all budgets begin anew$/)]);
       expect(readFileSync(path.join(folder, "usage.json.bad"), "utf8")).toBe(text);
       expect(isRefusal(ask())).toBe(false);
     },
@@ -156,7 +201,7 @@ describe("budgets", () => {
 
   it("forget boards that have not asked for a day", async () => {
     const { clock, book, ask } = await open();
-    for (let i = 0; i < 50; i++) (ask({}, 0, `board-${i}`) as Admission).settle(1, false);
+    for (let i = 0; i < 50; i++) (ask({}, 1, `board-${i}`) as Admission).settle(1, false);
     clock.advance(86_400_000);
     (ask() as Admission).settle(1, false);
     await book.close();

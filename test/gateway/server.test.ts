@@ -489,9 +489,9 @@ it("no key, no token: not in a log, a metric, an answer or a file", async () => 
 it("health, metrics and the log tell what a person who runs it has to know", async () => {
   const model = await startModel([text("hi"), reply(503, "busy")]);
   const gateway = await startGateway({ upstream: model.url });
-  await gateway.ask({ headers: slim });
-  await gateway.ask();
-  await gateway.ask({ token: "" });
+  const good = await gateway.ask({ headers: slim });
+  const failed = await gateway.ask();
+  const refused = await gateway.ask({ token: "" });
   expect((await gateway.ask({ path: "/healthz", method: "GET", token: "" })).json).toEqual({ status: "ok" });
   const metrics = (await gateway.ask({ path: "/metrics", method: "GET", token: "" })).body;
   for (const line of [
@@ -517,9 +517,21 @@ it("health, metrics and the log tell what a person who runs it has to know", asy
     outcome: "done",
     tokens: 110,
     isStream: true,
+    sentBytes: Buffer.byteLength(good.body),
   });
-  expect(gateway.logged().find((line) => line.status === 503)).toMatchObject({ level: 40, outcome: "upstream_failed" });
-  expect(gateway.logged().find((line) => line.status === 401)).toMatchObject({ level: 40, outcome: "token_missing" });
+  expect(gateway.logged().find((line) => line.status === 503)).toMatchObject({
+    level: 40,
+    outcome: "upstream_failed",
+    sentBytes: Buffer.byteLength(failed.body),
+  });
+  expect(gateway.logged().find((line) => line.status === 401)).toMatchObject({
+    level: 40,
+    outcome: "token_missing",
+    sentBytes: Buffer.byteLength(refused.body),
+  });
+  // That of streams counts streams.
+  expect(metrics).toContain(`agent_gateway_stream_sent_bytes_total{stream="slim"} ${Buffer.byteLength(good.body)}`);
+  expect(metrics).not.toContain('{stream="whole"}');
 });
 
 it("stops: no new requests, those under way are told", async () => {
