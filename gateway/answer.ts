@@ -1,7 +1,7 @@
 /** What the upstream sent, if it is no stream, as an answer to the board. */
-import { errorStatus, errorWords, Fault, RETRY_HEADER, retryAfterSeconds, statusFault } from "./fault";
+import { errorStatus, errorWords, Fault, faultBody, RETRY_HEADER, retryAfterSeconds, statusFault } from "./fault";
 import type { Redactor } from "./secret";
-import { slimErrorBody, slimReply, type Dialect } from "./slim/slim";
+import { MESSAGE_LENGTH, slimErrorBody, slimReply, type Dialect } from "./slim/slim";
 
 export interface Answer {
   status: number;
@@ -33,8 +33,8 @@ export function failureAnswer(response: Response, text: string, now: number, opt
   const fault = statusFault(status, said, isPage(text), host);
   if (fault !== undefined) throw fault;
 
-  const plain = (): object =>
-    slimErrorBody(dialect, { message: said || `gateway: ${host} answered ${status} without a word` }, words);
+  const message = said.slice(0, MESSAGE_LENGTH) || `gateway: ${host} answered ${status} without a word`;
+  const plain = (): object => faultBody(dialect, new Fault(status, message, "upstream_failed"));
   function body(): object {
     let json: any;
     try {

@@ -93,10 +93,14 @@ const CHECKING_MS = 5_000;
 /** Milliseconds that boards get to take what was said when the gateway stops. */
 const LAST_WORDS_MS = 1_000;
 
-const ROUTES = {
-  "/v1/chat/completions": "openai",
-  "/v1/messages": "anthropic",
-} as const;
+const ROUTES = ["/v1/chat/completions", "/v1/messages"];
+
+/** Whose API a request is for: where its address does not tell, its headers do. */
+function dialectOf({ headers, raw }: FastifyRequest): Dialect {
+  const [, name] = /^\/(?:v1\/)?(messages|chat)\b/.exec(raw.url ?? "") ?? [];
+  if (name !== undefined) return name === "messages" ? "anthropic" : "openai";
+  return headers["anthropic-version"] === undefined ? "openai" : "anthropic";
+}
 
 /** @throws {FolderError} where one of the two folders cannot be used, or another gateway uses it */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
@@ -170,14 +174,10 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
   });
 
-  for (const [path, dialect] of Object.entries(ROUTES)) {
-    app.post(path, { onRequest: (request, reply) => letIn(dialect, request, reply), handler: answerChat });
+  for (const path of ROUTES) {
+    app.post(path, { onRequest: letIn, handler: answerChat });
   }
-  app.get("/v1/models", {
-    onRequest: (request, reply) =>
-      letIn(request.headers["anthropic-version"] === undefined ? "openai" : "anthropic", request, reply),
-    handler: answerModels,
-  });
+  app.get("/v1/models", { onRequest: letIn, handler: answerModels });
 
   if (store !== undefined) {
     await app.register((scope) =>
@@ -196,11 +196,11 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   }
 
   /** Before the body is read: whose request it is. */
-  async function letIn(dialect: Dialect, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  async function letIn(request: FastifyRequest, reply: FastifyReply): Promise<void> {
     const account = { receivedBytes: 0, sentBytes: 0, tokens: 0, isEstimated: false, outcome: "" };
     const ask: Ask = Object.assign(
       followVisit(request, reply, clock, () => logVisit(ask, request, reply)),
-      { dialect, account, isStream: false },
+      { dialect: dialectOf(request), account, isStream: false },
     );
     request.ask = ask;
     ask.token = await findToken(request.headers);
@@ -387,7 +387,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     if (more.isFinal === true) reply.header(RETRY_HEADER, "false");
     if (more.upstreamStatus !== undefined) reply.header("x-upstream-status", more.upstreamStatus);
     const isDevice = isDevicePath(request.raw.url ?? "");
-    const body = JSON.stringify(isDevice ? deviceFault(fault) : faultBody(request.ask?.dialect ?? "openai", fault));
+    const body = JSON.stringify(isDevice ? deviceFault(fault) : faultBody(dialectOf(request), fault));
     sendJson(reply.code(status), body, request.ask);
   }
 
@@ -471,7 +471,7 @@ function notFound({ method, raw }: FastifyRequest, hasFiles: boolean): Fault {
   const isFile = isDevicePath(url) || /^\/v1\/files([/?]|$)/.test(url);
   if (isFile && !hasFiles)
     return new Fault(404, "gateway: it takes no files: start it with --files and a folder for them", "no_files");
-  if (isFile || Object.keys(ROUTES).some((path) => url.startsWith(path)))
+  if (isFile || ROUTES.includes(url.split("?")[0]!))
     return new Fault(405, `gateway: ${method} is no way to ask for this`, "not_found");
   return new Fault(
     404,

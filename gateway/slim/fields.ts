@@ -22,7 +22,7 @@ export function pick(value: object): Record<string, string | number | boolean> {
 }
 
 /** Characters of a provider's error message that are passed on: the board shows 300. */
-const MESSAGE_LENGTH = 600;
+export const MESSAGE_LENGTH = 600;
 
 /** An error as it stands in a stream or a body, with what boards and clients read of it, and without secrets. */
 export function slimError(error: any, words: Words): unknown {

@@ -8,7 +8,7 @@ import { slimError, type Dialect, type Words } from "./fields";
 import { createMerger } from "./merge";
 import { createOpenaiDialect, slimOpenaiReply } from "./openai";
 
-export type { Dialect, Words } from "./fields";
+export { MESSAGE_LENGTH, type Dialect, type Words } from "./fields";
 
 /** The header by which a board asks for it: `1`, or the length in bytes of the longest line that it reads. */
 export const SLIM_HEADER = "x-agent-slim";

@@ -2,28 +2,43 @@ import { once } from "node:events";
 import https from "node:https";
 import { connect } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
+import type { GatewayOptions } from "../../gateway/server";
 import { createManualClock } from "../../host-sim/clock";
 import { toBytes } from "../drivers/bytes";
 import { hang, raw, reply, reset, text, type Turn } from "../fixtures/scripted-model";
 import { readAsBoard } from "./board-reader";
 import { selfSignedCertificate } from "./certificate";
-import { askGateway, chat, messages, startGateway, startModel, startUpstream, until } from "./harness";
+import { askGateway, chat, messages, type AskOptions, startGateway, startModel, startUpstream, until } from "./harness";
 
 const slim = { "x-agent-slim": "1" };
 const said = (content: string): string =>
   `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
 
+/** A request to each API, and an event of its answer. */
+const dialects = {
+  openai: { path: "/v1/chat/completions", body: chat(), event: said },
+  anthropic: {
+    path: "/v1/messages",
+    body: messages(),
+    event: (text: string) =>
+      `data: ${JSON.stringify({ type: "content_block_delta", index: 0, delta: { type: "text_delta", text } })}\n\n`,
+  },
+};
+
 describe("in the middle of a stream", () => {
   it.each([
-    ["whole", {}],
-    ["slim", slim],
-  ])("a cut upstream is a cut for the board: %s", async (_name, headers) => {
-    const model = await startModel([reset([said("one "), said("two")])]);
+    ["openai", "whole", {}],
+    ["openai", "slim", slim],
+    ["anthropic", "whole", {}],
+    ["anthropic", "slim", slim],
+  ] as const)("an upstream that dies is a cut for the board: %s, %s", async (dialect, _name, headers) => {
+    const { path, body: asked, event } = dialects[dialect];
+    const model = await startModel([reset([event("one "), event("two")])]);
     const gateway = await startGateway({ upstream: model.url });
-    const { status, body, isComplete } = await gateway.ask({ headers });
+    const { status, body, isComplete } = await gateway.ask({ path, body: asked, headers });
     expect({ status, isComplete }).toEqual({ status: 200, isComplete: false });
-    expect(readAsBoard("openai", [toBytes(body)])).toMatchObject({ text: "one two", stop: "" });
-    expect(body).not.toMatch(/DONE|finish_reason|error/);
+    expect(readAsBoard(dialect, [toBytes(body)])).toMatchObject({ text: "one two", stop: "" });
+    expect(body).not.toMatch(/DONE|finish_reason|message_stop|error/);
     await until(() => gateway.logged().some((line) => line.outcome === "upstream_cut" && line.isEstimated === true));
   });
 
@@ -38,15 +53,9 @@ describe("in the middle of a stream", () => {
     }
   });
 
-  it.each([
-    ["openai", "/v1/chat/completions", chat(), said("half")],
-    [
-      "anthropic",
-      "/v1/messages",
-      messages(),
-      'data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"half"}}\n\n',
-    ],
-  ] as const)("silence is told in the stream: %s", async (dialect, path, body, event) => {
+  it.each(["openai", "anthropic"] as const)("silence is told in the stream: %s", async (dialect) => {
+    const { path, body, event: said } = dialects[dialect];
+    const event = said("half");
     const model = await startModel([hang([event]), hang([event])]);
     const clock = createManualClock(1e12);
     const gateway = await startGateway({ upstream: model.url, clock });
@@ -196,6 +205,64 @@ describe("a board that takes nothing", () => {
       stop: "done",
       warnings: [],
     });
+  });
+});
+
+describe("a fault on /v1/messages has Anthropic's form", () => {
+  type Given = { turn?: Turn; options?: Partial<GatewayOptions>; ask?: AskOptions };
+  const failing = (code: string): Given => ({
+    options: { fetch: () => Promise.reject(Object.assign(new Error(code), { code })) },
+  });
+  it.each<[string, Given, number, string, RegExp]>([
+    ["no token", { ask: { token: "" } }, 401, "authentication_error", /sent no token/],
+    ["another token", { ask: { token: "eagw_x" } }, 401, "authentication_error", /token is unknown/],
+    ["no JSON", { ask: { body: "{" } }, 400, "invalid_request_error", /is no JSON/],
+    ["another model", { options: { models: ["m"] } }, 400, "invalid_request_error", /scripted is not allowed/],
+    ["too long", { options: { limits: { bodyBytes: 20 } } }, 413, "request_too_large", /lower historyBytes, or raise/],
+    ["no such method", { ask: { method: "GET" } }, 405, "invalid_request_error", /GET is no way/],
+    ["no such place", { ask: { path: "/v1/messages/batches" } }, 404, "not_found_error", /nothing is here/],
+    ["baseUrl without /v1", { ask: { path: "/messages" } }, 404, "not_found_error", /must end in \/v1/],
+    ["a budget", { turn: raw([said("x")]), options: { budgets: { tokensPerDay: 1 } } }, 429, "rate_limit_error", /tokens per day/],
+    ["the key", { turn: reply(401, { error: { type: "authentication_error" } }) }, 502, "api_error", /own key \(401\)/],
+    ["a page", { turn: reply(404, "<html>") }, 502, "api_error", /404 with an HTML page/],
+    ["a page of a proxy", { turn: reply(503, "<html>") }, 503, "api_error", /has a problem/],
+    ["a redirect", { turn: reply(302, "") }, 502, "api_error", /elsewhere \(302\)/],
+    ["an empty answer", { turn: reply(200, "") }, 502, "api_error", /empty answer/],
+    ["half an answer", { turn: reply(200, "{") }, 502, "api_error", /neither JSON nor a stream/],
+    ["no host", failing("ENOTFOUND"), 502, "api_error", /no host is called/],
+    ["no connection", failing("ECONNREFUSED"), 502, "api_error", /refused the connection/],
+    ["no trust", failing("CERT_UNTRUSTED"), 502, "api_error", /is not trusted/],
+    ["no answer in time", failing("UND_ERR_HEADERS_TIMEOUT"), 504, "timeout_error", /nothing for too long/],
+    ["a defect", { options: { fetch: () => Promise.reject(new Error("a slip")) } }, 500, "api_error", /failed itself/],
+    ["words of the upstream", { turn: reply(529, "busy") }, 529, "overloaded_error", /^busy$/],
+    [
+      "an error of the upstream",
+      { turn: reply(400, { type: "error", error: { type: "invalid_request_error", message: "max_tokens" } }) },
+      400,
+      "invalid_request_error",
+      /^max_tokens$/,
+    ],
+  ])("%s", async (_name, { turn, options = {}, ask = {} }, status, type, message) => {
+    const model = await startModel(turn === undefined ? [] : [turn, turn]);
+    const gateway = await startGateway({ upstream: model.url, ...options });
+    // It has to be used up.
+    if (options.budgets) await gateway.ask({ path: "/v1/messages", body: messages() });
+    for (const headers of [{}, slim]) {
+      const answer = await gateway.ask({ path: "/v1/messages", body: messages(), headers, ...ask });
+      expect(answer.json).toEqual({ type: "error", error: { type, message: expect.stringMatching(message) } });
+      expect(answer.status).toBe(status);
+    }
+  });
+
+  it("within a stream too", async () => {
+    const model = await startModel([
+      raw(['data: {"type":"error","error":{"type":"permission_error","message":"no"}}\n\n']),
+    ]);
+    const gateway = await startGateway({ upstream: model.url });
+    const { body } = await gateway.ask({ path: "/v1/messages", body: messages(), headers: slim });
+    expect(body).toMatch(/^event: error\ndata: {"type":"error","error":{"type":"invalid_request_error","message":"gateway: /);
+    await until(() => gateway.logged().some((line) => line.outcome === "upstream_refused_key"));
+    expect(gateway.logged().at(-1)).toMatchObject({ status: 200, sentBytes: Buffer.byteLength(body) });
   });
 });
 

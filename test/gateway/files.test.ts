@@ -402,6 +402,14 @@ describe("whose files they are", () => {
     expect(await server.onDisk()).toEqual([]);
   });
 
+  it("uploads take no tokens: they are taken where those are used up", async () => {
+    const answer = { choices: [], usage: { prompt_tokens: 1, completion_tokens: 1 } };
+    const server = await startFileServer({}, { budgets: { tokensPerHour: 1 }, fetch: async () => Response.json(answer) });
+    expect((await server.ask()).status).toBe(200);
+    expect((await server.ask()).status).toBe(429);
+    expect((await post(server, [{ filename: "a.jpg", content: jpeg(100) }])).status).toBe(200);
+  });
+
   it("uploads count against the board's budgets", async () => {
     const server = await startFileServer({}, { budgets: { requestsPerHour: 2 } });
     await uploaded(server);

@@ -392,7 +392,7 @@ describe("what the upstream refuses", () => {
     const gateway = await startGateway({ upstream: model.url });
     expect((await gateway.ask()).json).toEqual({ error: { ...error, inner: { detail: ["key *** here"] } } });
     const anthropic = await gateway.ask({ path: "/v1/messages", body: messages() });
-    expect(anthropic.json).toEqual({ type: "error", error: { message: "busy" } });
+    expect(anthropic.json).toEqual({ type: "error", error: { type: "api_error", message: "busy" } });
   });
 });
 
