@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { crc32 } from "node:zlib";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { interpreterPeer, type Peer, simulatedPeer } from "../host-sim/repl-peers";
-import { installEspruinoTool } from "./install";
+import { installClient } from "./install";
 
 const run = promisify(execFile);
 const bundle = fileURLToPath(new URL("../../dist/agent.js", import.meta.url));
@@ -36,7 +36,7 @@ let tool: string;
 let folder: string;
 
 beforeAll(async () => {
-  tool = await installEspruinoTool();
+  tool = await installClient("espruino");
   folder = await mkdtemp(path.join(tmpdir(), "espruino-clients-"));
 });
 
