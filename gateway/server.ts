@@ -15,7 +15,7 @@ import { FILE_LIMITS, LIMITS, type FileLimits, type Limits } from "./limits";
 import { createMetrics } from "./metrics";
 import { createRedactor } from "./secret";
 import { readSlimHeader, SLIM_HEADER, type Dialect } from "./slim/slim";
-import { lockFolder, makeFolder } from "./state";
+import { lockFolder, makeFolder, removeHalfWritten } from "./state";
 import { createTokenStore, TOKEN_COMMAND, type TokenEntry } from "./tokens";
 import type { Auth } from "./upstream";
 import { estimateTokens, MOST_TOKENS } from "./usage";
@@ -141,6 +141,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const onProblem = (problem: string): void => app.log.warn(problem);
   await makeFolder(stateFolder);
   const unlock = await lockFolder(stateFolder, "--state");
+  await removeHalfWritten(stateFolder);
   const files = options.files && { folder: options.files.folder, ...fileLimits, clock, onProblem };
   const store =
     files &&

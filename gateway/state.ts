@@ -1,6 +1,6 @@
 /** The gateway's files, and whose they are while it runs. */
 import { randomBytes } from "node:crypto";
-import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { homedir } from "node:os";
 import path from "node:path";
 
@@ -47,6 +47,13 @@ export async function writeWhole(file: string, text: string): Promise<void> {
   } catch (error) {
     await rm(own, { force: true });
     throw error;
+  }
+}
+
+/** Removes what `writeWhole` left half-written in a folder when its process was killed. Nobody else may write there. */
+export async function removeHalfWritten(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (name.endsWith(".tmp")) await rm(path.join(folder, name), { force: true });
   }
 }
 

@@ -8,7 +8,7 @@ import { open, readdir, readFile, rename, rm, stat, type FileHandle } from "node
 import path from "node:path";
 import type { Clock } from "../clock";
 import { Fault } from "../fault";
-import { FolderError, lockFolder, makeFolder, setAside, writeWhole } from "../state";
+import { FolderError, lockFolder, makeFolder, removeHalfWritten, setAside, writeWhole } from "../state";
 
 /** Random bytes of an id: who has it may read the file, so it must not be guessed. */
 const ID_BYTES = 18;
@@ -224,9 +224,9 @@ export async function openFileStore(options: FileStoreOptions): Promise<FileStor
   }
 
   async function readEntries(): Promise<void> {
+    await removeHalfWritten(idFolder);
     for (const name of await readdir(idFolder)) {
       const file = path.join(idFolder, name);
-      if (name.endsWith(".tmp")) await erase(file);
       if (!name.endsWith(".json")) continue;
       try {
         const entry = readEntry(await readFile(file, "utf8"), name.slice(0, -".json".length));

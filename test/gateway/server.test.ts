@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import { connect } from "node:net";
 import path from "node:path";
@@ -258,8 +258,11 @@ it("budgets: a clear 429 with Retry-After, kept over a restart, and a board's ow
   await first.gateway.close();
 
   const { stateFolder } = first;
+  // Another was killed while it wrote.
+  writeFileSync(path.join(stateFolder, "usage.json.0f.tmp"), "{");
   const second = await startGateway({ upstream: model.url, budgets: { requestsPerHour: 2 }, clock, stateFolder });
   expect((await second.ask({ token: first.token })).status).toBe(429);
+  expect(readdirSync(stateFolder).sort()).toEqual(["gateway.pid", "tokens", "usage.json"]);
   now += 3_000_000;
   expect((await second.ask({ token: first.token })).status).toBe(200);
 });
