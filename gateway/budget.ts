@@ -123,7 +123,6 @@ export async function openBudgetBook({ stateFolder, clock, onProblem }: BookOpti
   }
 
   async function write(): Promise<void> {
-    isDue = false;
     for (const [board, usage] of boards) {
       if (SPANS.every(([name, span]) => isOver(usage[name], span)) && !held.has(board)) boards.delete(board);
     }
@@ -137,8 +136,8 @@ export async function openBudgetBook({ stateFolder, clock, onProblem }: BookOpti
   }
 
   function save(): void {
-    isDue = true;
-    if (isClosed || timer !== undefined) return;
+    isDue = isClosed || timer !== undefined;
+    if (isDue) return;
     saving = saving.then(write);
     timer = clock.setTimeout(() => {
       timer = undefined;

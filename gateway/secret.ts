@@ -11,7 +11,11 @@ const PART_LENGTH = 8;
 const boardToken = new RegExp(`${TOKEN_PREFIX}[A-Za-z0-9_-]+`, "g");
 
 /** Keys as providers print them in errors: `sk-…` in any form, and any word with a row of stars in it. */
-const printedKey = /\bsk-[^\s,"'<>\\]+|[A-Za-z0-9_-]*\*{3,}[A-Za-z0-9_*-]*/g;
+const withoutPrinted = (text: string): string =>
+  text
+    .replace(/\bsk-[^\s,"'<>\\]+/g, MASK)
+    // Word by word: one expression for a word with stars would look at each of its letters as a beginning.
+    .replace(/[A-Za-z0-9_*-]+/g, (word) => (word.includes("***") ? MASK : word));
 
 export interface Redactor {
   /**
@@ -70,7 +74,7 @@ export function createRedactor(key: string): Redactor {
 
   return {
     line: (text) => withoutForms(text).replace(boardToken, MASK),
-    words: (text) => withoutParts(withoutForms(text)).replace(printedKey, MASK).replace(boardToken, MASK),
+    words: (text) => withoutPrinted(withoutParts(withoutForms(text))).replace(boardToken, MASK),
     stream() {
       let held = "";
       return {

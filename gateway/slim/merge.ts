@@ -65,10 +65,11 @@ export function createMerger(lineBytes: number, lineBefore: (value: any) => stri
 
   /** Sends the lines that are full, and with `all` also the one that is not. */
   function sendGrowing(all: boolean): void {
+    if (growing !== undefined) growing.text = mend(growing.text);
     while (growing !== undefined) {
-      const { make, makeFirst = make } = growing;
-      const text = mend(growing.text);
-      const isShort = Buffer.byteLength(lineOf(makeFirst(text))) <= lineBytes;
+      const { text, make, makeFirst = make }: Growing = growing;
+      // A long text is not turned into a line anew for each line that it fills.
+      const isShort = text.length <= lineBytes && Buffer.byteLength(lineOf(makeFirst(text))) <= lineBytes;
       if (isShort && !all) return;
       const size = isShort ? text.length : fitting(text, makeFirst);
       send(makeFirst(text.slice(0, size)));

@@ -291,6 +291,10 @@ describe("secrets", () => {
       expect(words(`the key ${said}. is bad`)).toMatch(/^the key \*\*\*\.? is bad$/);
     }
     expect(words("the upstream is down")).toBe("the upstream is down");
+    expect(words("a_b-12***34, *** and **")).toBe("***, *** and **");
+    // An error may quote a picture: each letter is looked at once.
+    const picture = "iVBOR".repeat(200_000);
+    expect(words(`${picture} ${key}`)).toBe(`${picture} ***`);
   });
 
   it("a key of few letters is a word like any other", () => {
