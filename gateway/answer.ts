@@ -1,5 +1,14 @@
 /** What the upstream sent, if it is no stream, as an answer to the board. */
-import { errorStatus, errorWords, Fault, faultBody, RETRY_HEADER, retryAfterSeconds, statusFault } from "./fault";
+import {
+  errorWords,
+  Fault,
+  faultBody,
+  keyFault,
+  keyStatus,
+  RETRY_HEADER,
+  retryAfterSeconds,
+  statusFault,
+} from "./fault";
 import type { Redactor } from "./secret";
 import { MESSAGE_LENGTH, slimErrorBody, slimReply, type Dialect } from "./slim/slim";
 
@@ -30,6 +39,8 @@ export function failureAnswer(response: Response, text: string, now: number, opt
   const { dialect, host, isSlim } = options;
   const { words } = options.redactor;
   const said = words(errorWords(text));
+  // Some say so with 400, as Google does.
+  if (/"(invalid_api_key|API_KEY_INVALID)"/.test(text)) throw keyFault(status, said, host);
   const fault = statusFault(status, said, isPage(text), host);
   if (fault !== undefined) throw fault;
 
@@ -60,9 +71,8 @@ export function failureAnswer(response: Response, text: string, now: number, opt
 
 /** What an error within a good answer or a stream means, where it is the gateway's key that is refused. */
 export function refusedKey(json: any, { host, redactor }: Pick<AnswerOptions, "host" | "redactor">): Fault | undefined {
-  const status = errorStatus(json?.error);
-  if (status !== 401 && status !== 403) return undefined;
-  return statusFault(status, redactor.words(errorWords(JSON.stringify(json))), false, host);
+  const status = keyStatus(json?.error);
+  return status === undefined ? status : keyFault(status, redactor.words(errorWords(JSON.stringify(json))), host);
 }
 
 /** A reply that is one JSON text, and its value. @throws {Fault} where it is none */

@@ -30,7 +30,7 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /** Usage is saved at once, but no more often than this: a gateway that is killed forgets that much of it at most. */
-const SAVE_MS = 5_000;
+const SAVE_MS = 1_000;
 
 /** When a board may ask again whose budget is held by requests that are under way. */
 const HELD_SECONDS = 5;

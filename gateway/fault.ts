@@ -143,15 +143,29 @@ const QUOTE_LENGTH = 120;
 
 const quote = (words: string): string => (words === "" ? "" : `. It says: ${words.slice(0, QUOTE_LENGTH)}`);
 
-/**
- * The status that an error stands for which comes in a body or a stream: OpenAI's `code` or `status`, or its name there
- * and in Anthropic's `type`. 0 where it is none that the gateway looks for.
- */
-export function errorStatus(error: any): number {
+/** What OpenAI's `code` and Anthropic's `type` call an error that comes without a status, where it is about the key. */
+const KEY_ERRORS = new Map<unknown, number>([
+  ["invalid_api_key", 401],
+  ["authentication_error", 401],
+  ["permission_error", 403],
+]);
+
+/** 401 or 403 where an error in a body or a stream is about the key; undefined for any other, and for none. */
+export function keyStatus(error: any): number | undefined {
   const { code, status, type } = error ?? {};
-  if ([code, type].some((word) => ["invalid_api_key", "authentication_error", "permission_error"].includes(word)))
-    return 401;
-  return Number(code) || Number(status) || 0;
+  const named = KEY_ERRORS.get(code) ?? KEY_ERRORS.get(type);
+  return named ?? [code, status].map(Number).find((value) => value === 401 || value === 403);
+}
+
+/** The upstream refused the gateway's key. `words` are the upstream's, without secrets. */
+export function keyFault(status: number, words: string, host: string): Fault {
+  return new Fault(
+    502,
+    `gateway: ${host} refused the gateway's own key (${status}): check GATEWAY_UPSTREAM_KEY where the gateway runs. ` +
+      `The board's apiKey is right${quote(words)}`,
+    "upstream_refused_key",
+    { upstreamStatus: status, isFinal: true },
+  );
 }
 
 /**
@@ -162,12 +176,7 @@ export function statusFault(status: number, words: string, isPage: boolean, host
   const more = { upstreamStatus: status };
   const final = (text: string, code: string): Fault =>
     new Fault(502, `gateway: ${host} ${text}`, code, { ...more, isFinal: true });
-  if (status === 401 || status === 403)
-    return final(
-      `refused the gateway's own key (${status}): check GATEWAY_UPSTREAM_KEY where the gateway runs. ` +
-        `The board's apiKey is right${quote(words)}`,
-      "upstream_refused_key",
-    );
+  if (status === 401 || status === 403) return keyFault(status, words, host);
   if (status >= 300 && status < 400)
     return final(`sends the gateway elsewhere (${status}): correct --upstream. ${fixed}`, "upstream_redirects");
   if (!isPage) return undefined;

@@ -284,6 +284,13 @@ describe("what the upstream refuses", () => {
       { "x-upstream-status": "401", ...final },
     ],
     ["403", reply(403, { error: { message: "Country not supported" } }), 502, /403.*Country not supported/, final],
+    [
+      "400 that is about the key",
+      reply(400, [{ error: { message: "API key not valid.", details: [{ reason: "API_KEY_INVALID" }] } }]),
+      502,
+      /gateway's own key \(400\).*It says: /,
+      final,
+    ],
     ["402", reply(402, { error: { message: "no credit" } }), 402, /no credit/],
     [
       "404 of a model",
