@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { Fault } from "../../gateway/fault";
 import { createRedactor } from "../../gateway/secret";
 import { createSlimmer, LINE_BYTES, MERGE_MS } from "../../gateway/slim/slim";
 import { relay, relaySlim } from "../../gateway/stream";
@@ -30,7 +31,7 @@ function startRelay(isSlim = true, key = "") {
     },
     meter: createMeter("openai", 40),
     redactor,
-    check: () => undefined,
+    check: (body: any) => (body?.error ? new Fault(502, "gateway: the key", "key") : undefined),
     eventLength: 1e6,
   };
   const slimmer = createSlimmer("openai", { lineBytes: LINE_BYTES, withUsage: false, words: redactor.words });
@@ -69,6 +70,14 @@ function startRelay(isSlim = true, key = "") {
 }
 
 describe("a slim stream", () => {
+  it("that ends in what must not reach a board gives what came before it, in the same piece too", async () => {
+    const relay = startRelay();
+    await relay.give(`${said("a")}data: {"error":{"message":"bad key"}}\n\n${said("b")}`);
+    await expect(relay.done).rejects.toThrow("gateway: the key");
+    expect(relay.sent.join("") + relay.left()).toBe(role + said("a"));
+    expect(relay.clock.pending()).toBe(0);
+  });
+
   it(`keeps text for ${MERGE_MS} ms from its first piece on, and no longer`, async () => {
     const relay = startRelay();
     await relay.give(said("a"));
