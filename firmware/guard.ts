@@ -1,8 +1,22 @@
+import { ownGlobals } from "./sandbox";
+
 /**
- * How many turns of loops pass between two looks at time and memory. Primes, since all loops count with the same
- * number: one that catches what the loop within it throws must look in its turn.
+ * What code must not use, apart from the agent's commands, which are all that has a getter. The words of the interpreter
+ * that would end or change the agent, its timers, its console or its memory. What the code has declared under such a name
+ * is its own, but for those of sandbox.ts, with $. Not in the list and left alone: what reads (`getTime`, `process.memory`), pins
+ * and buses, the clock (`setTime`, `E.setTimeZone`). `print`, `console`, `require`, and the functions of timers are those
+ * of sandbox.ts.
  */
-const TURNS = [17, 19, 13, 23];
+const REFUSED =
+  " eval Function global globalThis reset load save edit dump trace echo quit Modules ESP32 Serial1 USB Telnet " +
+  "changeInterval setDeepSleep peek8 peek16 peek32 poke8 poke16 poke32 " +
+  "$ $n $0 $code $run ";
+/** Properties, of whatever object. */
+const REFUSED_PROPERTIES =
+  " constructor __proto__ internal setFlags setConsole setBootCode setPassword lockConsole enableWatchdog " +
+  "kickWatchdog reboot memoryArea memoryMap nativeCall asm defrag dumpVariables dumpStr replaceWith eraseAll compact ";
+/** Properties of `E` and `process`, whose events are the agent's: on, emit, addListener, removeAllListeners and its like. */
+const REFUSED_EVENTS = /^on$|^emit$|istener/;
 
 /** Code that may be run, or why it may not. */
 export interface Guarded {
@@ -21,12 +35,18 @@ interface Bracket {
   at: number;
   /** Semicolons in the head of a loop. */
   semis: number;
+  /** What the closed bracket goes on with, see `root`. */
+  root: string;
+  /** How much of `declared` stays when a function ends. */
+  mark: number;
+  /** What is wrong with its inside, unless these are parameters. */
+  problem: string;
 }
 
-// Makes code ready for sandbox.ts: each loop gets a guard, since the interpreter cannot be interrupted from inside.
-// Refused is what the interpreter does not parse, and the words that reach the interpreter itself, the agent, or code
-// that would run without a guard. Code with a `return` of its own becomes a function, so that the value of all of it is
-// its result.
+// Makes code ready for sandbox.ts: each loop and function gets a guard, since the interpreter cannot be interrupted from
+// inside, and so does what a chain of promises goes on with. Refused is what the interpreter does not parse, words that
+// reach the interpreter itself, the agent, or code that would run without a guard, and every change of what is not the
+// code's own. Code with a `return` of its own becomes a function, so that the value of all of it is its result.
 //
 // | written                    | becomes
 // |----------------------------|---------------------------------------------
@@ -34,19 +54,19 @@ interface Bracket {
 // | for (a; b; c) …            | for (a; b; guard, c)
 // | for (a of b) { … }         | for (a of b) {guard; … }
 // | for (a in b) f();          | for (a in b) guard, f();
+// | function () { … }          | function () {guard; … }
+// | a.then(b)                  | a[($(1),"then")](b)
+// | this                       | (this==$0?0:this), never the global object
 //
 // One pass over the tokens; all state exists only while it runs. The interpreter skips the inside of every block that
 // it does not execute, so each is parsed on its own: in a branch that is never taken. Not of classes: it parses none
 // there.
 export function guardCode(code: string): Guarded {
-  const refused =
-    " eval Function global globalThis reset load save edit dump trace echo quit Modules peek8 peek16 peek32 poke8 " +
-    "poke16 poke32 agent_commands agent_send_message main_loop_entry init_tools list_tools cleanup_agent " +
-    "show_llm_config set_config clear_history add_tool add_observer save_tool remove_tool session_save session_load ";
-  const refusedProperties =
-    " constructor __proto__ internal setFlags setConsole setBootCode setPassword lockConsole enableWatchdog " +
-    "kickWatchdog reboot deepSleep memoryArea memoryMap nativeCall asm defrag dumpVariables dumpStr replaceWith " +
-    "getDetails getAPDetails eraseAll compact ";
+  /**
+   * How many turns of loops pass between two looks at time and memory. Primes, since all loops count with the same
+   * number: one that catches what the loop within it throws must look in its turn.
+   */
+  const turns = [17, 19, 13, 23];
   const missing = " async await yield import export ";
   const statements = " if for while do switch return throw try var let const function break continue class ";
   const beforeExpression = " return typeof case in of delete void throw new else do ";
@@ -69,10 +89,20 @@ export function guardCode(code: string): Guarded {
   let classes = false;
   let problem = "";
   let loops = 0;
+  /** The first name of the chain of properties that was read last, `a` of `a.b[c]`; "" for what begins otherwise. */
+  let root = "";
+  /** Where the last point is. */
+  let dot = 0;
+  /** Names that were declared up to here, in functions that are still open. */
+  let declared = " ";
+  /** How many they were before the parameters that were read last. */
+  let mark = 1;
+  /** How many brackets were open at a var or let, whose commas separate names. */
+  let naming = -1;
 
   // `$n` and `$` are sandbox.ts's.
   function guard(): string {
-    return "++$n%" + TURNS[loops++ % TURNS.length] + "||$()";
+    return "++$n%" + turns[loops++ % 4] + "||$()";
   }
 
   // The board's indexOf also finds the part of what it looks for that a text ends with.
@@ -89,9 +119,39 @@ export function guardCode(code: string): Guarded {
     if (!problem) problem = text + " (line " + lineOf(at) + ")";
   }
 
-  function insert(text: string, place: number): void {
+  function isCommand(word: string): any {
+    const found = Object.getOwnPropertyDescriptor(global, word);
+    return found && found.get;
+  }
+
+  // Puts a text into the code, in the place of what stands there up to the other place.
+  function insert(text: string, place: number, to: number): void {
     out += code.substring(from, place) + text;
-    from = place;
+    from = to;
+  }
+
+  // What comes next is a value, not an operator.
+  function expects(): boolean {
+    return has(beforeExpression, last) || !/^[a-zA-Z0-9_$\x80-\xff'\])}]/.test(last);
+  }
+
+  // What was read last is changed.
+  function change(): void {
+    if (!root || has(declared, root) || ownGlobals.indexOf(root) >= 0) return;
+    if (root in global)
+      fail("code must not change " + root + ", which is not its own: declare it with var");
+    else ownGlobals.push(root);
+  }
+
+  // Takes parameters, if what stands between two places can be that and a function follows.
+  function takeParameters(start: number, end: number, next: number): boolean {
+    const text = code.substring(start, end);
+    next = skip(next);
+    if (code.substr(next, 2) !== "=>" && (code.charAt(next) !== "{" || has(control, closed))) return false;
+    if (!/^[a-zA-Z0-9_, \n\r\t]*$/.test(text)) return false;
+    mark = declared.length;
+    declared += text.replace(/[, \n\r\t]+/g, " ") + " ";
+    return true;
   }
 
   // The next place that is neither space nor comment. What indexOf finds may be before `place`, see `has`.
@@ -107,9 +167,14 @@ export function guardCode(code: string): Guarded {
     }
   }
 
+  function push(close: string, word: string, root: string): void {
+    open.push({ close: close, word: word, at: at, semis: 0, root: root, mark: mark, problem: "" });
+  }
+
   // Goes behind the end of a text, a regular expression, or a template up to its next `${`.
   function takeText(quote: string): void {
     last = "'";
+    root = "";
     for (;;) {
       const found = /["'`\\$\n\x2f]/.exec(code.substr(at, 64));
       at += found ? found.index : 64;
@@ -119,7 +184,7 @@ export function guardCode(code: string): Guarded {
       if (found && c === quote) return;
       if (found && c === "$" && quote === "`" && code.charAt(at) === "{") {
         at++;
-        open.push({ close: "}", word: quote, at: at, semis: 0 });
+        push("}", quote, "");
         last = "(";
         return;
       }
@@ -145,10 +210,10 @@ export function guardCode(code: string): Guarded {
       else if (last === "=>") word = "function";
       else if (!last || has(beforeBlock, last)) word = "block";
       if (word === "function") functions++;
-      if (beginsBody) insert(guard() + ";", at + 1);
-    } else if (word === "while") insert(guard() + ",", at + 1);
+      if (beginsBody || word === "function") insert(guard() + ";", at + 1, at + 1);
+    } else if (word === "while") insert(guard() + ",", at + 1, at + 1);
     at++;
-    open.push({ close: c === "(" ? ")" : c === "[" ? "]" : "}", word: word, at: at, semis: 0 });
+    push(c === "(" ? ")" : c === "[" ? "]" : "}", word, c === "[" ? root : "");
     last = c;
   }
 
@@ -159,11 +224,17 @@ export function guardCode(code: string): Guarded {
       return fail("it does not parse: " + what);
     }
     const word = bracket.word;
+    if (naming > open.length) naming = -1;
+    root = bracket.root;
     if (c === ")") {
       closed = word;
       body = word === "for" && !bracket.semis;
     }
-    if (c === "}" && word === "function") functions--;
+    if (!(c === ")" && takeParameters(bracket.at, at, at + 1))) problem = problem || bracket.problem;
+    if (c === "}" && word === "function") {
+      functions--;
+      declared = declared.substr(0, bracket.mark);
+    }
     if (c === "}" && (word === "function" || word === "block")) check(bracket.at, at);
     at++;
     last = c;
@@ -172,13 +243,41 @@ export function guardCode(code: string): Guarded {
 
   function takeWord(word: string): void {
     const property = last === ".";
-    const key = (last === "{" || last === ",") && code.charAt(skip(at + word.length)) === ":";
-    if (property ? has(refusedProperties, word) : !key && has(refused, word))
+    const end = at + word.length;
+    const next = skip(end);
+    const bracket = open[open.length - 1];
+    let refused;
+    if (property) {
+      refused = has(REFUSED_PROPERTIES, word) || (has(" E process ", root) && REFUSED_EVENTS.test(word));
+      if (word === "then" || word === "catch") insert('[($(1),"' + word + '")]', dot, end);
+    } else if ((last !== "{" && last !== ",") || code.charAt(next) !== ":") {
+      // What begins a loop over a collection was a name until now.
+      if ((word === "of" || word === "in") && bracket && bracket.word === "for" && !bracket.semis) change();
+      root = word;
+      if (word === "this") {
+        insert("(this==$0?0:this)", at, end);
+        root = "";
+      }
+      if (has(missing, word)) fail("Espruino has no " + word);
+      if (word === "return" && !functions) returns = true;
+      if (word === "class") classes = true;
+      if (has(declares, word)) naming = open.length;
+      else if (has(declares + "function class ", last) || (last === "," && naming === open.length)) {
+        if (word.charAt(0) !== "$") declared += word + " ";
+      } else if (code.substr(next, 2) === "=>") takeParameters(at, end, next);
+      if (last === "delete") change();
+      refused = !has(declared, word) && (has(REFUSED, word) || isCommand(word));
+    }
+    if (refused) {
+      const before = problem;
       fail("code must not use " + word + ", which reaches the agent or the interpreter itself");
-    if (!property && !key && has(missing, word)) fail("Espruino has no " + word);
-    if (!property && word === "return" && !functions) returns = true;
-    if (!property && word === "class") classes = true;
-    at += word.length;
+      // It may be a parameter.
+      if (bracket && bracket.close === ")") {
+        bracket.problem = bracket.problem || problem;
+        problem = before;
+      }
+    }
+    at = end;
     last = property ? "x" : word;
   }
 
@@ -186,10 +285,18 @@ export function guardCode(code: string): Guarded {
     const next = code.charAt(at + 1);
     const bracket = open[open.length - 1];
     if (c === ";" && bracket && bracket.word === "for" && ++bracket.semis === 2)
-      insert(guard() + (code.charAt(skip(at + 1)) === ")" ? "" : ","), at + 1);
-    // After ++ and -- stands what may stand before them.
-    if ((c === "+" || c === "-") && next === c) at++;
-    else last = c === "=" && next === ">" ? "=>" : c;
+      insert(guard() + (code.charAt(skip(at + 1)) === ")" ? "" : ","), at + 1, at + 1);
+    if (c === ".") dot = at;
+    if (c === ";") naming = -1;
+    // Before a name, ++ and -- are like delete; behind it, what may follow is as before.
+    if ((c === "+" || c === "-") && next === c) {
+      if (expects() || (last === ")" && has(control, closed))) last = "delete";
+      else change();
+      at++;
+    } else {
+      if (!expects() && /^[-+*%&|^\x2f]*=[^=>]|^<<=|^>>+=/.test(code.substr(at, 4))) change();
+      last = c === "=" && next === ">" ? "=>" : c;
+    }
     at += last === "=>" ? 2 : 1;
   }
 
@@ -201,12 +308,12 @@ export function guardCode(code: string): Guarded {
     const word = found ? found[0] : "";
     const beginsBody = body;
     body = false;
-    if (beginsBody && c !== "{" && c !== ";" && !has(statements, word)) insert(guard() + ",", at);
+    if (beginsBody && c !== "{" && c !== ";" && !has(statements, word)) insert(guard() + ",", at, at);
     if (word) takeWord(word);
     else if ("\"'`".indexOf(c) >= 0) {
       at++;
       takeText(c);
-    } else if (c === "/" && (has(beforeExpression, last) || !/^[a-zA-Z0-9_$\x80-\xff'\])}]/.test(last))) {
+    } else if (c === "/" && expects()) {
       at++;
       takeText(c);
     } else if ("([{".indexOf(c) >= 0) takeOpen(c, beginsBody);

@@ -23,6 +23,11 @@ const JOURNAL_BYTES = 1024;
 /** Bytes of one entry. */
 const ENTRY_BYTES = 48;
 
+/** Modules that code must not use: all of the flash, a console for others, the network itself. */
+const REFUSED_MODULES = /^Flash$|^TelnetServer$|^NetworkJS$/;
+/** What code may use of the module Wifi. */
+const WIFI = "getStatus getIP getAPIP getHostByName ping scan";
+
 /** What code came to. */
 export interface Ran {
   /** What it printed, cut to `toolResultBytes` with a marker. */
@@ -74,7 +79,7 @@ interface Room {
   /** What was thrown here, not by the code itself. */
   raised: string;
   toText(value: any): string;
-  look(): boolean;
+  look(goesOn?: any): boolean;
   put(): void;
   load(name: any): any;
   /**
@@ -82,6 +87,9 @@ interface Room {
    */
   timers?: any[];
 }
+
+/** Globals that code has made since the board started: what of the globals it may change. */
+export const ownGlobals: string[] = [];
 
 let room: Room | undefined;
 /** Timers and watches of code that go on: `timer 3`, `watch 1`. */
@@ -162,9 +170,10 @@ export function openSandbox(): Sandbox {
       return value && typeof value === "object" ? toJson(value) : String(value);
     }
 
-    // A guard's look. Throws where the code has had its time, or memory runs short. No board makes more than one look a
+    // A guard's look. Throws where the code has had its time, or memory runs short. With `goesOn`, a chain of promises
+    // goes on: that of code that is over, and has left no timers, has no end. No board makes more than one look a
     // millisecond: where the clock stands still, they are counted.
-    function look(): boolean {
+    function look(goesOn?: any): boolean {
       const now = getTime();
       const ms = here.ran ? setting("toolTimeoutMs") : CALLBACK_MS;
       let problem = "";
@@ -180,6 +189,7 @@ export function openSandbox(): Sandbox {
       // To look exactly is to collect garbage.
       else if (process.memory(false as any).free < SPARE_VARIABLES && process.memory().free < SPARE_VARIABLES)
         problem = "stopped: it used up the memory. Keep less at a time";
+      else if (goesOn && !here.ran && !going.length) problem = "stopped: it is over, and its promises go on.";
       if (!problem) return true;
       if (!here.ran) {
         stop();
@@ -200,10 +210,16 @@ export function openSandbox(): Sandbox {
       here.printed += line.length;
     }
 
-    // A module, or the Storage with no files but those that tools may use.
+    // A module, or the Storage with no files but those that tools may use, or Wi-Fi without what would take the agent off
+    // the network, or tells passwords.
     function load(name: any): any {
+      if (name === "Wifi") {
+        const wifi: any = {};
+        for (const word of WIFI.split(" ")) wifi[word] = (require(name) as any)[word];
+        return wifi;
+      }
       if (name !== "Storage") {
-        if (name === "Flash" || checkFile(String(name), true).problem) raise("code must not use the module " + name);
+        if (REFUSED_MODULES.test(name) || checkFile(String(name), true).problem) raise("code must not use the module " + name);
         return require(name);
       }
       const storage = require("Storage");
@@ -330,7 +346,9 @@ export function openSandbox(): Sandbox {
       const line = stack.split(found[0])[1].split("\n")[0];
       // Within a function, lines count from its own first one.
       const whole = /^ *at eval|^ *at [$]run/.test(stack);
-      const bare = line.replace(/[+][+][$]n%[0-9]+[|][|][$][(][)][,;]*/g, "").trim();
+      const bare = line
+        .replace(/[+][+][$]n%[0-9]+[|][|][$][(][)][,;]*|==[$]0[?]0:this|[$][(]1[)],/g, "")
+        .trim();
       const at = whole ? "line " + parseInt(found[0].substr(1)) + (bare && ": " + bare) : bare && "at " + bare;
       return here.toText(thrown) + (at && " (" + at + ")");
     }
@@ -385,9 +403,9 @@ export function openSandbox(): Sandbox {
       try {
         const put = here.put;
         const log = { log: put, error: put, warn: put, info: put, debug: put };
-        const seen = [here.look, 0, text, args, here.load, put, log].concat(here.timers || []);
+        const seen = [here.look, 0, global, text, args, here.load, put, log].concat(here.timers || []);
         const names =
-          "$,$n,$code,args,require,print,console,setTimeout,setInterval,setWatch,clearTimeout,clearInterval," +
+          "$,$n,$0,$code,args,require,print,console,setTimeout,setInterval,setWatch,clearTimeout,clearInterval," +
           "clearWatch,return eval($code.pop())";
         value = (Function as any).apply(undefined, names.split(",")).apply(undefined, seen);
       } catch (e) {
