@@ -16,7 +16,7 @@ const REFUSED_PROPERTIES =
   " constructor __proto__ internal setFlags setConsole setBootCode setPassword lockConsole enableWatchdog " +
   "kickWatchdog reboot memoryArea memoryMap nativeCall asm defrag dumpVariables dumpStr replaceWith eraseAll compact ";
 /** Properties of `E` and `process`, whose events are the agent's: on, emit, addListener, removeAllListeners and its like. */
-const REFUSED_EVENTS = /^on$|^emit$|istener/;
+const REFUSED_EVENTS = /^on$|^emit$|^.+istener/;
 
 /** Code that may be run, or why it may not. */
 export interface Guarded {
@@ -39,8 +39,6 @@ interface Bracket {
   root: string;
   /** How much of `declared` stays when a function ends. */
   mark: number;
-  /** What is wrong with its inside, unless these are parameters. */
-  problem: string;
 }
 
 // Makes code ready for sandbox.ts: each loop and function gets a guard, since the interpreter cannot be interrupted from
@@ -119,11 +117,6 @@ export function guardCode(code: string): Guarded {
     if (!problem) problem = text + " (line " + lineOf(at) + ")";
   }
 
-  function isCommand(word: string): any {
-    const found = Object.getOwnPropertyDescriptor(global, word);
-    return found && found.get;
-  }
-
   // Puts a text into the code, in the place of what stands there up to the other place.
   function insert(text: string, place: number, to: number): void {
     out += code.substring(from, place) + text;
@@ -143,15 +136,14 @@ export function guardCode(code: string): Guarded {
     else ownGlobals.push(root);
   }
 
-  // Takes parameters, if what stands between two places can be that and a function follows.
-  function takeParameters(start: number, end: number, next: number): boolean {
-    const text = code.substring(start, end);
+  // Declares what stands between two places, if these are the parameters of a function.
+  function takeParameters(start: number, end: number, next: number): void {
+    const names = code.substring(start, end);
     next = skip(next);
-    if (code.substr(next, 2) !== "=>" && (code.charAt(next) !== "{" || has(control, closed))) return false;
-    if (!/^[a-zA-Z0-9_, \n\r\t]*$/.test(text)) return false;
+    if (code.substr(next, 2) !== "=>" && (code.charAt(next) !== "{" || has(control, last))) return;
+    if (!/^[a-zA-Z0-9_, \n\r\t]*$/.test(names)) return;
     mark = declared.length;
-    declared += text.replace(/[, \n\r\t]+/g, " ") + " ";
-    return true;
+    declared += names.replace(/[, \n\r\t]+/g, " ") + " ";
   }
 
   // The next place that is neither space nor comment. What indexOf finds may be before `place`, see `has`.
@@ -168,7 +160,7 @@ export function guardCode(code: string): Guarded {
   }
 
   function push(close: string, word: string, root: string): void {
-    open.push({ close: close, word: word, at: at, semis: 0, root: root, mark: mark, problem: "" });
+    open.push({ close: close, word: word, at: at, semis: 0, root: root, mark: mark });
   }
 
   // Goes behind the end of a text, a regular expression, or a template up to its next `${`.
@@ -213,6 +205,8 @@ export function guardCode(code: string): Guarded {
       if (beginsBody || word === "function") insert(guard() + ";", at + 1, at + 1);
     } else if (word === "while") insert(guard() + ",", at + 1, at + 1);
     at++;
+    const end = code.indexOf(")", at);
+    if (c === "(") takeParameters(at, end, end + 1);
     push(c === "(" ? ")" : c === "[" ? "]" : "}", word, c === "[" ? root : "");
     last = c;
   }
@@ -230,7 +224,6 @@ export function guardCode(code: string): Guarded {
       closed = word;
       body = word === "for" && !bracket.semis;
     }
-    if (!(c === ")" && takeParameters(bracket.at, at, at + 1))) problem = problem || bracket.problem;
     if (c === "}" && word === "function") {
       functions--;
       declared = declared.substr(0, bracket.mark);
@@ -264,19 +257,12 @@ export function guardCode(code: string): Guarded {
       if (has(declares, word)) naming = open.length;
       else if (has(declares + "function class ", last) || (last === "," && naming === open.length)) {
         if (word.charAt(0) !== "$") declared += word + " ";
-      } else if (code.substr(next, 2) === "=>") takeParameters(at, end, next);
+      } else takeParameters(at, end, end);
       if (last === "delete") change();
-      refused = !has(declared, word) && (has(REFUSED, word) || isCommand(word));
+      const found: any = Object.getOwnPropertyDescriptor(global, word);
+      refused = !has(declared, word) && (has(REFUSED, word) || (found && found.get));
     }
-    if (refused) {
-      const before = problem;
-      fail("code must not use " + word + ", which reaches the agent or the interpreter itself");
-      // It may be a parameter.
-      if (bracket && bracket.close === ")") {
-        bracket.problem = bracket.problem || problem;
-        problem = before;
-      }
-    }
+    if (refused) fail("code must not use " + word + ", which reaches the agent or the interpreter itself");
     at = end;
     last = property ? "x" : word;
   }

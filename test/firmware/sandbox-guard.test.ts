@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { guardCode } from "../../firmware/guard";
 
 /** Runs guarded code as sandbox.ts does; `looks` counts the guard's looks, and the guard gives up after `most`. */
@@ -11,7 +11,7 @@ function run(code: string, most = 1000): { value: unknown; looks: number } {
     if (++looks > most) throw new Error("stopped");
     return true;
   };
-  const value = new Function("$", "$n", "$code", "return eval($code)")(look, 0, guarded.code);
+  const value = new Function("$", "$n", "$0", "$code", "return eval($code)")(look, 0, globalThis, guarded.code);
   return { value, looks };
 }
 
@@ -25,7 +25,17 @@ describe("the guard in loops", () => {
     ["for (x in y) f(x)", "for (x in y) ++$n%17||$(),f(x)"],
     ["for (x in y) for (z of x) f(z)", "for (x in y) for (z of x) ++$n%17||$(),f(z)"],
     ["while (a) while (b) c", "while (++$n%17||$(),a) while (++$n%19||$(),b) c"],
-    ["`${f(function () { while (a) b })}`", "`${f(function () { while (++$n%17||$(),a) b })}`"],
+    [
+      "`${f(function () { while (a) b })}`",
+      "`${f(function () {++$n%17||$(); while (++$n%19||$(),a) b })}`",
+    ],
+    [
+      "f(function () { return 1 }); x => { return 2 }; ({m() { return 3 }})",
+      "f(function () {++$n%17||$(); return 1 }); x => {++$n%19||$(); return 2 }; ({m() {++$n%13||$(); return 3 }})",
+    ],
+    ["class A { get p() { return 2 } }", "class A { get p() {++$n%17||$(); return 2 } }"],
+    ["a.then(b)\n  . catch(c)", 'a[($(1),"then")](b)\n  [($(1),"catch")](c)'],
+    ["o = {this: this.x, then: o.this}", "o = {this: (this==$0?0:this).x, then: o.this}"],
     ["return 1", "function $run(){return 1\n}$run()"],
   ];
   it.each(guarded)("%s", (code, expected) => expect(guardCode(code)).toEqual({ code: expected, problem: "" }));
@@ -36,8 +46,7 @@ describe("the guard in loops", () => {
     "/* while (1) */ // for (;;)\na",
     "'while (1)' + \"for (;;)\" + `do ${a} while (b)`",
     "a = /while (.)[(]/g; b / c / d; e++ / 2",
-    "f(function () { return 1 }); x => { return 2 }; ({m() { return 3 }})",
-    "class A { m() { return 1 } get p() { return 2 } }",
+    "try { a } catch (e) { b }",
   ])("nothing in %s", (code) => expect(guardCode(code)).toEqual({ code, problem: "" }));
 
   it("stops any nest of loops, whatever is caught in it", () => {
@@ -98,6 +107,14 @@ describe("the guard in loops", () => {
 });
 
 describe("what is refused", () => {
+  beforeAll(() => {
+    for (const name of ["set_config", "status"])
+      Object.defineProperty(globalThis, name, { get: () => 0, configurable: true });
+  });
+  afterAll(() => {
+    for (const name of ["set_config", "status"]) delete (globalThis as Record<string, unknown>)[name];
+  });
+
   it.each([
     ["var a = 1;\nreset()", "code must not use reset, which reaches the agent or the interpreter itself (line 2)"],
     ["E.setFlags({})", /must not use setFlags/],
@@ -105,6 +122,16 @@ describe("what is refused", () => {
     ["x = global", /must not use global/],
     ["`${eval('1')}`", /must not use eval/],
     ["set_config({})", /must not use set_config/],
+    ["status", /must not use status/],
+    ["f(status)", /must not use status/],
+    ["if (status) { a }", /must not use status/],
+    ["function f(status) { a }\nstatus", /must not use status.*line 2/],
+    ["function f() { var status }\nstatus()", /must not use status.*line 2/],
+    ["f(reset())\n{}", /must not use reset/],
+    ["E.on('agent', f)", /must not use on,/],
+    ["E.removeAllListeners()", /must not use removeAllListeners/],
+    ["var $n = 0", /must not use \$n/],
+    ["function f(a, $) {}", /must not use \$,/],
     ["await f()", "Espruino has no await (line 1)"],
     ["let [a] = b", /no destructuring/],
     ["\n'abc", "a ' is not closed (line 2)"],
@@ -125,12 +152,70 @@ describe("what is refused", () => {
   it.each([
     "D2.reset()",
     "({save: 1, load: 2}).save",
+    "var status = 1; status",
+    "var a = [1, {b: 2}], status = 3; status",
+    "function f(a, status) { status = a }",
+    "f((status, load) => status + load)",
+    "f(status => status)",
+    "let status = 1; function f() { status++ }",
+    "Serial2.on('data', f)",
+    "class E { m() { this.x = 1 } }",
     "o.load",
     "'reset()'",
     "// eval",
     "var loader = 1",
     "class A { constructor(x) { this.x = x } }",
   ])("but not %s", (code) => expect(guardCode(code).problem).toBe(""));
+
+  const changes = (code: string) => /^code must not change (\w+), /.exec(guardCode(code).problem)?.[1] ?? "";
+
+  it.each([
+    ["JSON = 1", "JSON"],
+    ["JSON += 1", "JSON"],
+    ["JSON >>>= 1", "JSON"],
+    ["JSON /= 1", "JSON"],
+    ["JSON++", "JSON"],
+    ["a = --JSON", "JSON"],
+    ["if (a) ++JSON", "JSON"],
+    ["delete JSON", "JSON"],
+    ["for (JSON in a) b", "JSON"],
+    ["for (JSON.x of a) b", "JSON"],
+    ["for (JSON = 1;;) b", "JSON"],
+    ["JSON.parse = f", "JSON"],
+    ["JSON /* x */ . parse\n=\nf", "JSON"],
+    ["JSON['parse'] = f", "JSON"],
+    ["Array.prototype[a[0]].b -= f", "Array"],
+    ["a = JSON.parse = f", "JSON"],
+    ["f(function () { JSON = 1 })", "JSON"],
+    ["x => JSON = x", "JSON"],
+    ["`${JSON = 1}`", "JSON"],
+    ["function f() { var JSON } JSON = 1", "JSON"],
+    ["function f(JSON) { JSON = 2 } JSON = 1", "JSON"],
+    ["var a = JSON = 1", "JSON"],
+    ["JSON == 1, JSON === 1, JSON != 1, JSON <= 1, JSON >= 1, JSON << 1, JSON > 1", ""],
+    ["JSON => JSON", ""],
+    ["a = JSON.parse(b)\n++c", ""],
+    ["JSON.parse(a).b = 1", ""],
+    ["var JSON = 1; JSON++; JSON.x = 1", ""],
+    ["var a, JSON = 1; JSON = 2", ""],
+    ["function f(JSON) { JSON = 1 }", ""],
+    ["var JSON; function f() { JSON = 1 }", ""],
+    ["class JSON {}; JSON.x = 1", ""],
+    ["for (var JSON of a) JSON++", ""],
+    ["b[JSON] = 1; b.JSON = 1; c = {JSON: 1}", ""],
+    ["'JSON = 1'; /JSON = 1/; // JSON = 1", ""],
+  ])("%s changes %s", (code, name) => expect(changes(code)).toBe(name));
+
+  it("a global that code has made is its own from then on", () => {
+    const board = globalThis as Record<string, unknown>;
+    expect(changes("madeByCode = 1")).toBe("");
+    board.madeByCode = 1;
+    expect(changes("madeByCode.x++")).toBe("");
+    board.madeByPerson = 1;
+    expect(changes("madeByPerson = 1")).toBe("madeByPerson");
+    delete board.madeByCode;
+    delete board.madeByPerson;
+  });
 
   it("no text makes it throw, or run for ever", () => {
     const piece = fc.constantFrom(

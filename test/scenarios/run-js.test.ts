@@ -237,6 +237,121 @@ describe("run_js and what is not its business", () => {
   );
 });
 
+describe("run_js and what is not its own", () => {
+  const changes = [
+    "E = 1",
+    "Promise = 1",
+    "JSON += 1",
+    "JSON++",
+    "--Math",
+    "print = function () {}",
+    "for (JSON of [1]) {}",
+    "for (E in {a: 1}) {}",
+    "for (E = 0; E < 1; E++) {}",
+    "Object.prototype.x = 1",
+    "Array.prototype.push = function () {}",
+    "JSON.parse = function () {}",
+    'Array.prototype["push"] = 1',
+    "delete Array.prototype.map",
+    "D4 = 1",
+    "getTime = 1",
+  ];
+  scenario("it cannot change", runs(changes), async ({ board }) => {
+    expect(await results(board)).toEqual(
+      changes.map(() => fails(/^not run: code must not change \w+, which is not its own: declare it with var \(line 1\)$/)),
+    );
+    expect(await board.runLine("E.clip(JSON.parse('[5]').map(function(x){return x})[0],0,9)")).toContain("=5");
+  });
+
+  const words = [
+    'ask("x")',
+    "status",
+    "setTimeout(abort, 1)",
+    "add_graph({})",
+    "clear_history()",
+    "[1].forEach(function () { reset() })",
+    'new Function("reset()")()',
+    "changeInterval(1, 1000)",
+    'E.removeAllListeners("agent")',
+    'process.on("uncaughtException", function () {})',
+    "Serial1.setup(9600)",
+    "ESP32.reboot()",
+    "var $n = 0",
+    "function f($n) {}",
+  ];
+  scenario("it cannot use", runs(words), async ({ board }) => {
+    expect(await results(board)).toEqual(
+      words.map(() =>
+        fails(/^not run: code must not use [\w$]+, which reaches the agent or the interpreter itself \(line 1\)$/),
+      ),
+    );
+  });
+
+  const own = [
+    "var status = 2, ask = 3; status++; status + ask",
+    "function f(reset, save) { save = reset + 1; return save }\nf(3)",
+    "var g = (abort) => { abort += 1; return abort }; g(1) + [1].map((status) => status)[0]",
+    "var E = {a: 1}; E.a = 5; E.b = [1]; E.b[0] = 2; E.a + E.b[0]",
+    "seen = 1; seen",
+    "seen++; seen += 2; seen",
+    "function P(x) { this.x = x; this.status = 'new' } P.prototype.get = function () { return this.x }; new P(8).get()",
+    "class A { constructor() { this.n = 0 } inc() { this.n++; return this.n } }\nnew A().inc()",
+    "var a = [1, 2]; a[0] = a[1] == 2 ? 7 : 1; a[0] <<= 1; a[0] >= 14 && a[0] !== 3 ? a[0] : 0",
+    "try { nosuch() } catch (e) { e.own = 4; return e.own }",
+    "var o = {status: 1, reset: 2}; o.reset = 3; o.status + o.reset",
+  ];
+  scenario("what it has made itself it may", runs(own), async ({ board }) => {
+    expect((await results(board)).map(({ content }) => content)).toEqual([
+      "6",
+      "4",
+      "3",
+      "7",
+      "1",
+      "4",
+      "8",
+      "1",
+      "14",
+      "4",
+      "4",
+    ]);
+  });
+
+  const globals = ["this.reset()", "function f() { this.E = 1 }\nf()", "[1].map(function () { return this === E })[0]"];
+  scenario("this is not the global object", runs(globals), async ({ board }) => {
+    expect(await results(board)).toEqual([fails(/error: /), fails(/error: /), ok("false")]);
+    expect(await board.runLine("typeof E.on")).toContain("function");
+  });
+
+  const chains = [
+    "function f() { return Promise.resolve().then(f) }\nf()",
+    "var f = () => Promise.resolve().then(f);\nf(); 1",
+    "function f() { return Promise.reject(1).catch(f) }\nf()",
+    "Promise.resolve(1).then(function (x) { return x + 1 }).then(function (x) { throw x }).catch(function (x) { return x * 2 })",
+  ];
+  scenario(
+    "promises without an end are stopped",
+    { ...runs(chains, { toolTimeoutMs: 500 }), allow: /stopped: |Uncaught|Unhandled/ },
+    async ({ board }) => {
+      const stopped = fails(/stopped: |not settled within 500 ms/);
+      expect(await results(board)).toEqual([stopped, ok("1"), stopped, ok("4")]);
+    },
+  );
+
+  const tries = [
+    "function f() { f() } f()",
+    "function f() { try { f() } catch (e) { f() } } f()",
+    "function h(n) { if (n) { h(n-1); h(n-1); h(n-1); h(n-1); h(n-1); h(n-1); h(n-1); h(n-1) } } h(7)",
+  ];
+  scenario(
+    "and recursion",
+    { ...runs([...tries, "1 + 1"], { toolTimeoutMs: 500 }), allow: INTERRUPTED },
+    async ({ board }) => {
+      const failed = fails(/interrupted: out of memory or stack|stopped: it (ran for|used up)/);
+      expect(await results(board)).toEqual([...tries.map(() => failed), ok("2")]);
+    },
+  );
+});
+
 describe("memory", () => {
   const code =
     'var a = []; for (var i = 0; i < 20; i++) a.push(i); print(a.join()); require("Storage").write("n.txt", "x" + a.length)';
@@ -251,6 +366,26 @@ describe("memory", () => {
     console.log(`run_js: ${usages[7]} variables after 8 runs, ${usages.at(-1)} after 14`);
     if (board.memoryKind !== "other")
       expect(Math.max(...usages.slice(8))).toBeLessThanOrEqual(Math.max(...usages.slice(5, 8)));
+  });
+});
+
+describe("memory after recursion", () => {
+  const one: Turn[] = [toolCall("run_js", { code: "function f() { f() } f()" }, { id: "call_a" }), text("ok")];
+  const many = {
+    settings: { allowJs: true },
+    turns: Array.from({ length: 20 }, () => one).flat(),
+    allow: INTERRUPTED,
+    timeoutMs: 120_000,
+  };
+  scenario("without an end is what it was", many, async ({ board }) => {
+    const usages: number[] = [];
+    for (let i = 0; i < 20; i++) {
+      await board.ask("recurse");
+      usages.push((await board.memory()).usage);
+    }
+    console.log(`run_js that recurses: ${usages.join(" ")}`);
+    if (board.memoryKind !== "other")
+      expect(Math.max(...usages.slice(12))).toBeLessThanOrEqual(Math.max(...usages.slice(5, 8)));
   });
 });
 
