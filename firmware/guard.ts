@@ -258,11 +258,11 @@ export function guardCode(code: string): Guarded {
       else if (has(declares + "function class ", last) || (last === "," && naming === open.length)) {
         if (word.charAt(0) !== "$") declared += word + " ";
       } else takeParameters(at, end, end);
-      if (last === "delete") change();
       const found: any = Object.getOwnPropertyDescriptor(global, word);
       refused = !has(declared, word) && (has(REFUSED, word) || (found && found.get));
     }
     if (refused) fail("code must not use " + word + ", which reaches the agent or the interpreter itself");
+    else if (last === "delete") change();
     at = end;
     last = property ? "x" : word;
   }

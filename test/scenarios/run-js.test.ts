@@ -377,15 +377,17 @@ describe("memory after recursion", () => {
     allow: INTERRUPTED,
     timeoutMs: 120_000,
   };
-  scenario("without an end is what it was", many, async ({ board }) => {
+  // The interpreter never gives up a function that was used more than 15 times at once: README says what that costs.
+  scenario("without an end: what it leaves behind", many, async ({ board }) => {
     const usages: number[] = [];
     for (let i = 0; i < 20; i++) {
       await board.ask("recurse");
       usages.push((await board.memory()).usage);
     }
-    console.log(`run_js that recurses: ${usages.join(" ")}`);
-    if (board.memoryKind !== "other")
-      expect(Math.max(...usages.slice(12))).toBeLessThanOrEqual(Math.max(...usages.slice(5, 8)));
+    console.log(`run_js that recurses: ${usages.join(" ")} variables`);
+    const grown = usages.at(-1)! - usages[0]!;
+    if (board.memoryKind === "esp32") expect(grown / 19).toBeLessThan(60);
+    if (board.memoryKind === "estimate") expect(grown).toBe(0);
   });
 });
 
