@@ -68,6 +68,33 @@ describe("what code came to", () => {
   });
 });
 
+describe("promises of code", () => {
+  it("do not go on without an end when it is over", async () => {
+    await start();
+    expect(await board!.run("calls = 0; function f() { calls++; Promise.resolve().then(f) } f(); 1")).toEqual({
+      ...nothing,
+      value: "1",
+    });
+    board!.clock.advance(100);
+    const calls = board!.value("calls");
+    board!.clock.advance(100);
+    expect(board!.value("calls")).toBe(calls);
+    expect(board!.printed()).toContain("code stopped: it is over, and its promises go on.");
+  });
+
+  it("go on while timers of it do", async () => {
+    await start();
+    await board!.run("ticks = 0; setInterval(function () { Promise.resolve().then(function () { ticks++ }) }, 10); 1");
+    board!.clock.advance(105);
+    expect(board!.value("ticks")).toBe(10);
+  });
+
+  it("and errors in them are told without the guards", async () => {
+    await start();
+    expect((await board!.run("1;\nnosuch().then(function () {})")).stderr).toMatch(/"nosuch" is not defined \(line 2: nosuch/);
+  });
+});
+
 describe("the Storage that code sees", () => {
   it("tells which files were changed", async () => {
     await start({ files: { old: "x", gone: "y" } });
@@ -119,7 +146,15 @@ describe("the Storage that code sees", () => {
     expect(ran).toMatchObject({ stderr: expect.stringMatching(/the Storage is full: \d+ bytes free/), changed: [] });
   });
 
-  it.each(["Flash", "agent", "agent.json", ".bootcde"])("the module %s is refused, others are not", async (name) => {
+  it("Wi-Fi is there without what takes the agent off the network, or tells passwords", async () => {
+    await start();
+    const ran = await board!.run(
+      'var w = require("Wifi"); [typeof w.getStatus(), w.disconnect, w.connect, w.startAP, w.getDetails].join()',
+    );
+    expect(ran).toEqual({ ...nothing, value: "object,,,," });
+  });
+
+  it.each(["Flash", "TelnetServer", "agent", "agent.json", ".bootcde"])("the module %s is refused, others are not", async (name) => {
     await start({ files: { mine: "exports.x = 5" } });
     expect((await board!.run(`require("${name}")`)).stderr).toContain(`must not use the module ${name}`);
     expect(await board!.run('require("mine").x')).toEqual({ ...nothing, value: "5" });
