@@ -16,7 +16,7 @@ const REFUSED_PROPERTIES =
   " constructor __proto__ internal setFlags setConsole setBootCode setPassword lockConsole enableWatchdog " +
   "kickWatchdog reboot memoryArea memoryMap nativeCall asm defrag dumpVariables dumpStr replaceWith eraseAll compact ";
 /** Properties of `E` and `process`, whose events are the agent's: on, emit, addListener, removeAllListeners and its like. */
-const REFUSED_EVENTS = /^on$|^emit$|^.+istener/;
+const REFUSED_EVENTS = /^on$|^emit$|^.+stener/;
 
 /** Code that may be run, or why it may not. */
 export interface Guarded {

@@ -24,7 +24,7 @@ const JOURNAL_BYTES = 1024;
 const ENTRY_BYTES = 48;
 
 /** What code may use of the module Wifi. */
-const WIFI = "getStatus getIP getAPIP getHostByName ping scan";
+const WIFI = "getStatus getIP getHostByName ping scan";
 
 /** What code came to. */
 export interface Ran {
