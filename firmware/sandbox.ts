@@ -341,8 +341,9 @@ export function openSandbox(): Sandbox {
     function describe(thrown: any): string {
       let stack = (thrown && thrown.stack) || "";
       if (thrown && thrown.message === here.raised) {
-        const own = stack.indexOf("    at $run");
-        stack = stack.substr(Math.max(own < 0 ? stack.indexOf("    at eval") : own, 0));
+        let own = stack.indexOf("    at $run");
+        if (own < 0) own = stack.indexOf("    at eval");
+        stack = own < 0 ? "" : stack.substr(own);
       }
       const found = /:[0-9]+:[0-9]+[)]*\n/.exec(stack);
       if (!found) return here.toText(thrown);
