@@ -1,11 +1,11 @@
 import { ownGlobals } from "./sandbox";
 
 /**
- * What code must not use, apart from the agent's commands, which are all that has a getter. The words of the interpreter
- * that would end or change the agent, its timers, its console or its memory. What the code has declared under such a name
- * is its own, but for those of sandbox.ts, with $. Not in the list and left alone: what reads (`getTime`, `process.memory`), pins
- * and buses, the clock (`setTime`, `E.setTimeZone`). `print`, `console`, `require`, and the functions of timers are those
- * of sandbox.ts.
+ * What code must not use, apart from the agent's commands, which are all that has a getter: the words of the interpreter
+ * that would end or change the agent, its timers, its console or its memory. What the code has declared under such a
+ * name is its own, but for those of sandbox.ts, with $. Not in the list and left alone: what reads (`getTime`,
+ * `process.memory`), pins and buses, the clock (`setTime`, `E.setTimeZone`). `print`, `console`, `require`, and the
+ * functions of timers are those of sandbox.ts.
  */
 const REFUSED =
   " eval Function global globalThis reset load save edit dump trace echo quit Modules ESP32 Serial1 USB Telnet " +
@@ -15,7 +15,7 @@ const REFUSED =
 const REFUSED_PROPERTIES =
   " constructor __proto__ internal setFlags setConsole setBootCode setPassword lockConsole enableWatchdog " +
   "kickWatchdog reboot memoryArea memoryMap nativeCall asm defrag dumpVariables dumpStr replaceWith eraseAll compact ";
-/** Properties of `E` and `process`, whose events are the agent's: on, emit, addListener, removeAllListeners and its like. */
+/** Properties of `E` and `process`, whose events are the agent's: on, emit, addListener, removeAllListeners … */
 const REFUSED_EVENTS = /^on$|^emit$|^.+stener/;
 
 /** Code that may be run, or why it may not. */
