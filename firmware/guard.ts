@@ -1,7 +1,7 @@
 import { ownGlobals } from "./sandbox";
 
 /**
- * What code must not use, apart from the agent's commands, which are all that has a getter: the words of the interpreter
+ * What code must not use, apart from the agent's commands, which are all that has a getter: the interpreter's words
  * that would end or change the agent, its timers, its console or its memory. What the code has declared under such a
  * name is its own, but for those of sandbox.ts, with $. Not in the list and left alone: what reads (`getTime`,
  * `process.memory`), pins and buses, the clock (`setTime`, `E.setTimeZone`). `print`, `console`, `require`, and the
@@ -41,8 +41,8 @@ interface Bracket {
   mark: number;
 }
 
-// Makes code ready for sandbox.ts: each loop and function gets a guard, since the interpreter cannot be interrupted from
-// inside, and so does what a chain of promises goes on with. Refused is what the interpreter does not parse, words that
+// Makes code ready for sandbox.ts: each loop and function gets a guard, since the interpreter cannot be interrupted
+// from inside, and so does what a chain of promises goes on with. Refused is what the interpreter does not parse, words that
 // reach the interpreter itself, the agent, or code that would run without a guard, and every change of what is not the
 // code's own. Code with a `return` of its own becomes a function, so that the value of all of it is its result.
 //

@@ -213,8 +213,8 @@ export function openSandbox(): Sandbox {
       here.printed += line.length;
     }
 
-    // A module, or the Storage with no files but those that tools may use, or Wi-Fi without what would take the agent off
-    // the network, or tells passwords.
+    // A module, or the Storage with no files but those that tools may use, or Wi-Fi without what would take the agent
+    // off the network, or tells passwords.
     function load(name: any): any {
       if (name === "Wifi") {
         const wifi: any = {};
@@ -222,7 +222,8 @@ export function openSandbox(): Sandbox {
         return wifi;
       }
       if (name !== "Storage") {
-        if (name === "Flash" || name === "TelnetServer" || checkFile(String(name), true).problem) raise("code must not use the module " + name);
+        if (name === "Flash" || name === "TelnetServer" || checkFile(String(name), true).problem)
+          raise("code must not use the module " + name);
         return require(name);
       }
       const storage = require("Storage");
