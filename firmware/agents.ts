@@ -2,10 +2,14 @@ import { setting } from "./config";
 import type { LoadedTool, Wrap } from "./types";
 import { processors, wrapTool } from "./wrap";
 
+// Whether a tool is there with these settings, for one agent or another.
+export function isThere(tool: LoadedTool): boolean {
+  return !(tool.needs && !setting(tool.needs)) && (tool.tier !== "agent" || setting("mode") === "deep");
+}
+
 // Whether the agent that the person talks to has a tool.
 export function picksMain(tool: LoadedTool): boolean {
-  if (tool.needs && !setting(tool.needs)) return false;
-  return setting("mode") === "deep" ? !!(tool.tier || tool.origin) : tool.tier !== "agent";
+  return isThere(tool) && !(tool.tier === "do" && setting("mode") === "deep");
 }
 
 // Which tools are wrapped how: repair first, then whoever may refuse; redaction before anything is cut.

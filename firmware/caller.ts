@@ -1,5 +1,5 @@
 import { setting } from "./config";
-import { find, load } from "./registry";
+import { find, findAny, load } from "./registry";
 import { fromJson, limitText, readWhole, toJson } from "./text";
 import type { LoadedTool, Session, ToolCall, ToolContext, ToolNode, ToolParameters, ToolResult, WrappedCall } from "./types";
 import { toResult } from "./wrap";
@@ -29,15 +29,21 @@ export function createCaller(session: Session): Caller {
     return session.wrap ? session.wrap(load(node)) : load(node);
   }
 
-  function contextOf(node: ToolNode): ToolContext {
-    return {
+  function contextOf(node: ToolNode, outer?: ToolContext): ToolContext {
+    const context: ToolContext = {
       session: session,
       node: node,
+      running: session.abort,
       eachTool: function (visit) {
         for (let one = session.tools.first; one; one = one.next) visit(one.name, fromJson(load(one).description));
       },
-      call: call,
+      call: function (inner, done) {
+        if (context.running !== session.abort) done({ isError: true, content: "not run: stopped" });
+        else call(inner, done, context);
+      },
     };
+    if (outer) outer.inner = context;
+    return context;
   }
 
   function readArguments(call: ToolCall, repair: boolean): any {
@@ -94,28 +100,33 @@ export function createCaller(session: Session): Caller {
     return "";
   }
 
-  function call(call: ToolCall, done: (result: ToolResult) => void): void {
+  // With `outer`, of the tool that calls this one.
+  function call(call: ToolCall, done: (result: ToolResult) => void, outer?: ToolContext): void {
     let timer: any;
     let output: any;
-    const node = find(session.tools, call.name);
+    const node = outer ? findAny(session.tools, call.name) : find(session.tools, call.name);
     if (!node) {
       let names = "";
       for (let other = session.tools.first; other; other = other.next) names += (names ? ", " : "") + other.name;
       return done({ isError: true, content: "there is no tool called " + call.name + ". Tools: " + names });
     }
     const tool = wrapped(node);
-    const context = contextOf(node);
+    const context = contextOf(node, outer);
     const before = tool.before || [];
     const after = tool.after || [];
     const own: WrappedCall = { id: call.id, name: call.name, arguments: call.arguments };
 
     // Armed before what it watches is called: where that uses up the memory, the board stops it, and nothing that stands
-    // below the call is reached.
+    // below the call is reached. What the tool has begun goes no further then: an agent at work is stopped, and gives back
+    // its settings, before the result is told.
     function watch(ms: number): void {
       if (timer) clearTimeout(timer);
       timer = setTimeout(function () {
+        const words = call.name + " gave no result within " + ms + " ms" + (ms === setting("toolTimeoutMs") ? " (toolTimeoutMs)" : "") + ", or ran out of memory";
         timer = undefined;
-        done({ isError: true, content: call.name + " gave no result within " + ms + " ms (toolTimeoutMs), or ran out of memory" });
+        if (context.running === session.abort && session.child && session.child.abort) session.child.abort(words);
+        for (let one: ToolContext | undefined = context; one; one = one.inner) one.running = null;
+        done({ isError: true, content: words });
       }, ms);
     }
 

@@ -133,19 +133,18 @@ function run(name: string, value: any): any {
     case "remove_tool": {
       open(session);
       const saved = savedTools();
-      const editor = editRegistry(session.tools);
       const node = name === "remove_tool" && find(session.tools, value);
       // Of add_tool and add_graph.
       if (node && typeof node.tool !== "number" && !(typeof node.tool === "string" && node.tool.startsWith("tool."))) {
-        editor.unlink(value);
+        editRegistry(session.tools).unlink(value);
         delete session.toolBytes;
         const stays = typeof node.tool === "string" && node.tool.charAt(0) !== "{";
         return print(value + " is removed" + (stays ? ", its file " + node.tool + " stays" : ""));
       }
       const result =
-        name === "remove_tool" ? saved.remove(value, session, editor)
-        : typeof value === "string" ? saved.restore(value, session, editor)
-        : saved.save(value, "at the console", session, editor);
+        name === "remove_tool" ? saved.remove(value, session, editRegistry)
+        : typeof value === "string" ? saved.restore(value, session, editRegistry)
+        : saved.save(value, "at the console", session, editRegistry);
       return print(result.content);
     }
     case "add_observer":

@@ -44,10 +44,13 @@ export interface GraphChecker {
 }
 
 /**
- * `schemaOf` gives the JSON Schema of a registered tool's parameters as text, `""` where there is that tool and its
- * schema is not known, undefined where there is none.
+ * `schemaOf` gives the JSON Schema of a tool's parameters as text, `""` where there is that tool and its schema is not
+ * known, undefined where there is none. `limitOf` gives the milliseconds that a tool may take, where it says so itself.
  */
-export function createGraphChecker(schemaOf: (tool: string) => string | undefined): GraphChecker {
+export function createGraphChecker(
+  schemaOf: (tool: string) => string | undefined,
+  limitOf?: (tool: string) => number | undefined
+): GraphChecker {
   const g = createGraphs();
   const isObject = g.isObject;
   const agrees = g.agrees;
@@ -313,7 +316,10 @@ export function createGraphChecker(schemaOf: (tool: string) => string | undefine
     const description = placeOf(text, "description", graph.description);
     const inputs = graph.inputs ? placeOf(text, "inputs", graph.inputs) : 0;
     if (!description || (graph.inputs && !inputs)) return "";
-    return [E.CRC32(text), description, inputs, !!graph.repeatable, graph.timeoutMs || 0].join(" ");
+    // Where the graph does not say, it has the time that its tools have, those that say so.
+    let ms = graph.timeoutMs || 0;
+    for (const name in ms ? {} : graph.nodes) ms += (graph.nodes[name].tool && limitOf && limitOf(graph.nodes[name].tool)) || 0;
+    return [E.CRC32(text), description, inputs, !!graph.repeatable, ms].join(" ");
   }
 
   return {
@@ -332,7 +338,7 @@ export function createGraphChecker(schemaOf: (tool: string) => string | undefine
         taken.problem =
           'add_graph("workflow_set/name") registers a graph from a file of the Storage, add_graph({name: ...}) ' +
           "one of at most " + setting("graphBytes") + " bytes";
-      else if (picks && isObject(graph) && !picks({ name: graph.name, tier: "look" } as LoadedTool)) taken.name = "";
+      else if (picks && isObject(graph) && !picks({ name: graph.name } as LoadedTool)) taken.name = "";
       else taken.problem = check(graph);
       if (!taken.problem && taken.name) taken.seal = sealOf(graph, text!);
       if (!taken.problem && taken.name && !taken.seal)

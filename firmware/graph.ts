@@ -122,8 +122,7 @@ export function createGraphs(): Graphs {
 
   // Runs a graph that was checked, one node at a time. Each part of it is freed as soon as it is done, so nothing may
   // hold the whole of it.
-  function run(graph: any, args: any, call: ToolContext["call"], done: (output: ToolOutput) => void): void {
-    const limit = graph.timeoutMs || setting("toolTimeoutMs");
+  function run(graph: any, limit: number, args: any, call: ToolContext["call"], done: (output: ToolOutput) => void): void {
     const end = getTime() + limit / 1000;
     /** Names of the nodes; what is to be run still; and what came of the rest, as long as somebody needs it. */
     const names: string[] = [];
@@ -337,9 +336,9 @@ export function createGraphs(): Graphs {
         parameters: parametersOf(valueAt(seal[2], {})),
         repeatable: seal[3] === "true",
         timeoutMs: Number(seal[4]) || undefined,
-        tier: "look",
         execute: function (args, context) {
           const start = getTime();
+          const limit = Number(seal[4]) || setting("toolTimeoutMs");
           let graph = parse(source, text);
           if (!isSame)
             graph = source + ' is not as it was checked: add_graph("' + source + '") at the console checks it anew';
@@ -347,9 +346,9 @@ export function createGraphs(): Graphs {
           if (running >= MAX_RUNNING) graph = "more than " + MAX_RUNNING + " graphs would run within one another";
           if (!isObject(graph)) return { isError: true, content: graph };
           running++;
-          runningUntil = Math.max(runningUntil, start + (graph.timeoutMs || setting("toolTimeoutMs")) / 1000);
+          runningUntil = Math.max(runningUntil, start + limit / 1000);
           return new Promise(function (resolve) {
-            run(graph, args, context.call, resolve);
+            run(graph, limit, args, context.call, resolve);
           });
         },
       };

@@ -1,9 +1,13 @@
 import { loadTool, toolNames } from "tools:all";
+import { isThere } from "./agents";
 import { createGraphs } from "./graph";
-import { createGraphChecker, type TakenGraph } from "./graph-check";
+import { createGraphChecker, type GraphChecker, type TakenGraph } from "./graph-check";
 import { loadSaved, savedTools } from "./saved-tools";
 import { toJson } from "./text";
 import type { LoadedTool, Registry, ToolNode } from "./types";
+
+/** Milliseconds for a tool that has an agent work for it, where it does not say: some dozen model calls. */
+const AGENT_MS = 900000;
 
 /**
  * The registry: a singly linked list. A node of a tool from `tools/` holds its number only, one of a saved tool or a
@@ -18,11 +22,22 @@ export function find(registry: Registry, name: string): ToolNode | undefined {
   return node;
 }
 
+// The node of that name; also of one of `tools/` that this agent was not given, but is there with these settings.
+export function findAny(registry: Registry, name: string): ToolNode | undefined {
+  const node = find(registry, name);
+  const at = node ? -1 : toolNames().split(",").indexOf(name);
+  return at >= 0 && isThere(loadTool(at)) ? { name: name, tool: at } : node;
+}
+
 // The tool of a node. One of `tools/` or the Storage is made anew from flash, and costs RAM as long as somebody holds
 // it.
 export function load(node: ToolNode): LoadedTool {
   const tool = node.tool;
-  if (typeof tool === "number") return loadTool(tool);
+  if (typeof tool === "number") {
+    const own = loadTool(tool);
+    if (own.tier === "agent" && !own.timeoutMs) own.timeoutMs = AGENT_MS;
+    return own;
+  }
   if (typeof tool !== "string") return tool;
   return tool.startsWith("tool.") ? loadSaved(tool) : createGraphs().load(node);
 }
@@ -32,9 +47,9 @@ export interface RegistryEditor {
   /**
    * Registers the tools of `tools/`, the saved ones, and the graphs of the Storage's folder `workflow_set/`, that `picks`
    * takes, and drops those that it does not; what was registered at run time stays. Doing it again changes nothing. What
-   * is wrong with a graph is printed.
+   * is wrong with a graph or a saved tool is printed, unless `quiet`.
    */
-  init(picks: (tool: LoadedTool) => boolean): void;
+  init(picks: (tool: LoadedTool) => boolean, quiet?: boolean): void;
   /**
    * Puts a tool at the end of the list: its number, the name of its file, or itself. False, and no change, where one of
    * that name is registered, or a saved tool would have the name of one of `tools/`.
@@ -63,9 +78,21 @@ export function editRegistry(registry: Registry): RegistryEditor {
     return "a tool called " + name + " is registered already: choose another name";
   }
 
-  function parametersOf(name: string): string | undefined {
-    const node = find(registry, name);
-    return node && load(node).parameters;
+  // What checks a graph: its tools may be any that are there.
+  function checker(): GraphChecker {
+    function toolOf(name: string): LoadedTool | undefined {
+      const node = findAny(registry, name);
+      return node && load(node);
+    }
+    return createGraphChecker(
+      function (name) {
+        const tool = toolOf(name);
+        return tool && tool.parameters;
+      },
+      function (name) {
+        return toolOf(name)!.timeoutMs;
+      }
+    );
   }
 
   // Registers a graph that was checked, or takes its file as it is now. Returns what is wrong with it.
@@ -78,7 +105,7 @@ export function editRegistry(registry: Registry): RegistryEditor {
   }
 
   const editor: RegistryEditor = {
-    init: function (picks) {
+    init: function (picks, quiet) {
       let node = registry.first;
       registry.count = 0;
       delete registry.first;
@@ -89,7 +116,7 @@ export function editRegistry(registry: Registry): RegistryEditor {
         const tool = loadTool(i);
         if (tool && picks(tool)) link(names[i], i);
       }
-      savedTools().link(editor, picks);
+      savedTools().link(editor, picks, quiet);
       for (; node; node = node.next) {
         const tool = node.tool;
         // A graph from elsewhere than the folder.
@@ -102,16 +129,16 @@ export function editRegistry(registry: Registry): RegistryEditor {
       let tries = files.length;
       while (tries) {
         const file = files.shift()!;
-        const graph = createGraphChecker(parametersOf).take(file, picks);
+        const graph = checker().take(file, picks);
         const problem = keep(graph);
         tries = problem ? tries - 1 : files.length;
         if (problem) files.push(file);
         if (problem) problems[file] = problem;
       }
-      for (const file of files) print(file + ": " + problems[file]);
+      if (!quiet) for (const file of files) print(file + ": " + problems[file]);
     },
     appendGraph: function (given) {
-      return keep(createGraphChecker(parametersOf).take(given));
+      return keep(checker().take(given));
     },
     link: link,
     unlink: function (name) {

@@ -4,7 +4,7 @@ import { guardCode } from "./guard";
 import type { RegistryEditor } from "./registry";
 import { openSandbox } from "./sandbox";
 import { readWhole, toJson, wireText } from "./text";
-import type { LoadedTool, Session, ToolResult } from "./types";
+import type { LoadedTool, Registry, Session, ToolResult } from "./types";
 
 /**
  * Tools that are code in the Storage, one file each, `tool.` and the name: a line with a checksum of the rest and the
@@ -50,21 +50,26 @@ export function loadSaved(file: string): LoadedTool {
   };
 }
 
-/** What saves and removes tools. It exists while it does. Results are for person and model. */
+/**
+ * What saves and removes tools. It exists while it does. Results are for person and model. A tool that a sub-agent saves is
+ * its own and the person's agent's, at once; one that it removes is nobody's any more. `edit` is `editRegistry`.
+ */
 export interface SavedTools {
-  /** Registers all saved tools that `picks` takes. A damaged one is told at the console. */
-  link(editor: RegistryEditor, picks: (tool: LoadedTool) => boolean): void;
+  /** Registers all saved tools that `picks` takes. A damaged one is told at the console, unless `quiet`. */
+  link(editor: RegistryEditor, picks: (tool: LoadedTool) => boolean, quiet?: boolean): void;
   /**
    * What did not come back before the last start, in words for person and model; "" if there is no such thing. A saved
    * tool is set aside. With `told`, it is not told again.
    */
   lastRun(told: boolean): string;
   /** Checks and saves `{name, description, parameters, code}`, and registers it. `origin`: who does, `by the model`. */
-  save(tool: any, origin: string, session: Session, editor: RegistryEditor): ToolResult;
+  save(tool: any, origin: string, session: Session, edit: EditRegistry): ToolResult;
   /** Puts a tool back that was set aside. */
-  restore(name: string, session: Session, editor: RegistryEditor): ToolResult;
-  remove(name: string, session: Session, editor: RegistryEditor): ToolResult;
+  restore(name: string, session: Session, edit: EditRegistry): ToolResult;
+  remove(name: string, session: Session, edit: EditRegistry): ToolResult;
 }
+
+type EditRegistry = (registry: Registry) => RegistryEditor;
 
 export function savedTools(): SavedTools {
   const storage = require("Storage");
@@ -74,7 +79,7 @@ export function savedTools(): SavedTools {
   }
 
   function done(content: string, session: Session): ToolResult {
-    delete session.toolBytes;
+    for (let one: Session | undefined = session; one; one = one.parent) delete one.toolBytes;
     return {
       isError: false,
       content: content + (setting("allowJs") ? "" : " (it is there with set_config({allowJs:true}) only)"),
@@ -125,21 +130,29 @@ export function savedTools(): SavedTools {
     return guardCode(code);
   }
 
+  function unlink(name: string, session: Session, edit: EditRegistry): void {
+    for (let one: Session | undefined = session; one; one = one.parent) edit(one.tools).unlink(name);
+  }
+
   // Registers the tool and stores its file; nothing is changed where either fails.
-  function store(name: string, text: string, editor: RegistryEditor): string {
-    if (storage.read(FILE + name, 0, 1) !== undefined || !editor.link(name, FILE + name))
+  function store(name: string, text: string, session: Session, edit: EditRegistry): string {
+    let root = session;
+    while (root.parent) root = root.parent;
+    if (storage.read(FILE + name, 0, 1) !== undefined || !edit(root.tools).link(name, FILE + name))
       return "there is a tool called " + name + ": choose another name, or remove it first (remove_tool)";
+    if (root !== session) edit(session.tools).link(name, FILE + name);
     const problem = writeFile(FILE + name, [text]);
-    if (problem || !setting("allowJs")) editor.unlink(name);
+    if (problem || !setting("allowJs")) unlink(name, session, edit);
     if (!problem) storage.erase(ASIDE + name);
     return problem;
   }
 
   return {
-    link: function (editor, picks) {
+    link: function (editor, picks, quiet) {
       for (const file of storage.list(/^tool[.]/)) {
         const tool = loadSaved(file);
-        if (!tool.origin)
+        if (!tool.origin && quiet) continue;
+        else if (!tool.origin)
           print("the saved tool " + tool.name + ' is damaged: remove_tool("' + tool.name + '"), or save it anew');
         else if (picks(tool)) editor.link(tool.name, file);
       }
@@ -163,7 +176,7 @@ export function savedTools(): SavedTools {
           : 'it is set aside, save_tool("' + name + '") at the console puts it back')
       );
     },
-    save: function (tool, origin, session, editor) {
+    save: function (tool, origin, session, edit) {
       if (!tool || typeof tool !== "object")
         return fail(
           'save_tool({name:"double",description:"Doubles x.",parameters:{type:"object",' +
@@ -178,18 +191,18 @@ export function savedTools(): SavedTools {
       if (code.problem) return fail("not saved: " + code.problem);
       const schema = toJson(parameters).split('"type":"double"').join('"type":"number"');
       const text = wireText(tool.description) + "\n" + schema + "\n" + code.code;
-      problem = store(tool.name, E.CRC32(text) + " " + origin + "\n" + text, editor);
+      problem = store(tool.name, E.CRC32(text) + " " + origin + "\n" + text, session, edit);
       return problem
         ? fail(problem)
         : done(tool.name + " is saved, " + text.length + " bytes: there from now on, also after a restart", session);
     },
-    restore: function (name, session, editor) {
+    restore: function (name, session, edit) {
       const text = storage.read(ASIDE + name);
       if (text === undefined) return fail("no tool called " + name + " was set aside");
-      const problem = store(name, text, editor);
+      const problem = store(name, text, session, edit);
       return problem ? fail(problem) : done(name + " is back", session);
     },
-    remove: function (name, session, editor) {
+    remove: function (name, session, edit) {
       let names = "";
       let found = "";
       for (const file of storage.list(/^tool[.!]/)) {
@@ -200,7 +213,7 @@ export function savedTools(): SavedTools {
       if (!found) return fail("no saved tool is called " + name + ". Saved: " + (names || "none"));
       storage.erase(FILE + name);
       storage.erase(ASIDE + name);
-      editor.unlink(name);
+      unlink(name, session, edit);
       return done(name + " is removed", session);
     },
   };

@@ -1,3 +1,4 @@
+import { isThere } from "./agents";
 import { layOver, setting } from "./config";
 import { run } from "./loop";
 import { type Part } from "./parts";
@@ -24,6 +25,7 @@ export function runAgent(agent: Subagent, args: any, context: ToolContext, parts
     depth++;
     if (one.name === name) return { isError: true, content: name + " is at work already: it cannot call itself. Do it another way" };
   }
+  if (context.running !== parent.abort) return { isError: true, content: "not run: stopped" };
   if (depth > MAX_DEPTH) return { isError: true, content: "agents may be " + MAX_DEPTH + " deep in each other: do it yourself" };
 
   const settings: Record<string, any> = { systemPrompt: agent.instruction, historyBytes: HISTORY_BYTES };
@@ -38,24 +40,34 @@ export function runAgent(agent: Subagent, args: any, context: ToolContext, parts
       content: "not enough memory for " + name + ": " + memory.free + " variables are free, " + needed + " needed. Do it yourself, step by step",
     };
 
+  const before = layOver(settings);
   const sub: Session = {
     name: name,
     parent: parent,
     prompt: parent.prompt,
     tools: { count: 0 },
-    history: { bytes: new Uint8Array(settings.historyBytes), used: 0, sizes: [], provider: "" },
+    history: { bytes: new Uint8Array(settings.historyBytes), used: 0, sizes: [], provider: setting("provider") },
     lastCallId: 0,
     calls: parent.calls,
     confirm: parent.confirm,
     wrap: agent.wrap || parent.wrap,
+    // At its end, settings and model calls are given back before anybody hears of it: whoever waits for the promise goes on
+    // later, and by then the agent above may have asked, or another prompt.
     emit: function (event) {
-      if (!event.agent) event.agent = name;
+      if (!event.agent) {
+        event.agent = name;
+        if (event.type === "final") {
+          layOver(before, settings);
+          delete parent.child;
+          parent.calls = sub.calls;
+        }
+      }
       parent.emit(event);
     },
   };
   editRegistry(sub.tools).init(function (tool) {
-    return ("," + agent.tools + ",").split("," + tool.name + ",").length > 1 && !(tool.needs && !setting(tool.needs));
-  });
+    return ("," + agent.tools + ",").split("," + tool.name + ",").length > 1 && isThere(tool);
+  }, true);
   let task = "";
   const names = Object.keys(args);
   for (const key of names) {
@@ -63,13 +75,7 @@ export function runAgent(agent: Subagent, args: any, context: ToolContext, parts
     task += (task && "\n") + (names.length > 1 ? key + ": " : "") + text;
   }
   parent.child = sub;
-  const before = layOver(settings);
-  sub.history!.provider = setting("provider");
   return run(sub, task, parts).then(function (result) {
-    layOver(before, settings);
-    if (parent.child === sub) delete parent.child;
-    // What was not used goes back to the prompt's own count.
-    parent.calls = sub.calls;
     if (result.message) return { isError: true, content: name + " failed: " + result.message + (result.text && ". So far: " + result.text) };
     return { isError: false, content: result.text };
   });

@@ -53,8 +53,15 @@ export interface ToolContext {
   session: Session;
   /** The tool's place in the registry. */
   node: ToolNode;
-  /** Runs another tool of the same agent: see `Caller.call`. */
+  /**
+   * Runs another tool: see `Caller.call`. Also one of `tools/` that the agent itself does not have; an error result once this
+   * call is over.
+   */
   call(call: ToolCall, done: (result: ToolResult) => void): void;
+  /** The session's `abort`, or undefined, as long as this call goes on; null once its time is up. */
+  running?: Session["abort"] | null;
+  /** Of the tool that this one has called last. */
+  inner?: ToolContext;
 }
 
 /** One call on its way through a tool's processors. */
@@ -97,10 +104,11 @@ export interface Tool {
   /** Milliseconds that a call may take, where that is not `toolTimeoutMs`. */
   timeoutMs?: number;
   /**
-   * What an agent with mode `deep` has: `look`, tools that change nothing, and `agent`, tools that have others do it.
-   * `agent` tools are for that mode only.
+   * `do` tools are, with mode `deep`, not the person's own agent's, but those sub-agents' that name them. `agent` tools have
+   * others do the work: they are there with that mode only, and have 15 minutes where `timeoutMs` does not say otherwise.
+   * Any other tool is always there.
    */
-  tier?: "look" | "agent";
+  tier?: "do" | "agent";
   /** Name of a setting that must be set, or the tool is not there. */
   needs?: string;
   /** Runs one call. `args` were checked against `parameters` and numeric text was turned into numbers. May throw. */
@@ -116,7 +124,7 @@ export interface LoadedTool {
   parameters: string;
   repeatable?: boolean;
   timeoutMs?: number;
-  tier?: "look" | "agent";
+  tier?: "do" | "agent";
   needs?: string;
   /** Where it is a saved tool: who saved it, `by the model` or `at the console`. */
   origin?: string;

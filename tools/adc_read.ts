@@ -12,7 +12,6 @@ const adcRead: Tool = {
     required: ["pin"],
   },
   repeatable: true,
-  tier: "look",
   execute(args) {
     const problem = pinProblem(args.pin, "adc");
     if (problem) return { isError: true, content: problem };

@@ -14,7 +14,6 @@ const add: Tool = {
     },
     required: ["a", "b"],
   },
-  tier: "look",
   execute(args) {
     return formatNumber(args.a + args.b) || { isError: true, content: "The sum is too large to be calculated." };
   },

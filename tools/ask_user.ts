@@ -10,7 +10,6 @@ const askUser: Tool = {
     properties: { question: { type: "string", description: "One short question" } },
     required: ["question"],
   },
-  tier: "look",
   execute(args) {
     return { isError: false, content: args.question, ends: "awaitUser" };
   },

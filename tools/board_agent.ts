@@ -12,7 +12,6 @@ const boardAgent: Tool = {
     required: ["task"],
   },
   tier: "agent",
-  timeoutMs: 900000,
   execute(args, context) {
     return runAgent(
       {

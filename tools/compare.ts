@@ -14,7 +14,6 @@ const compare: Tool = {
     },
     required: ["a", "b"],
   },
-  tier: "look",
   execute(args) {
     const a = formatNumber(args.a);
     const b = formatNumber(args.b);

@@ -16,6 +16,7 @@ const editFile: Tool = {
     },
     required: ["path", "text"],
   },
+  tier: "do",
   execute(args) {
     const file = checkFile(args.path, true);
     const name = file.name;

@@ -7,7 +7,6 @@ const getAgentPublicInfo: Tool = {
     "memory is free. Returns name, version, board and free memory.",
   parameters: { type: "object", properties: {} },
   repeatable: true,
-  tier: "look",
   execute() {
     const memory = process.memory();
     // The version is that of package.json; a test holds the two together.

@@ -7,7 +7,6 @@ const getFunctionList: Tool = {
     "List the tools of this agent. Use it when asked what you can do, or which functions or tools there are. Returns " +
     "every tool's name and what it is for.",
   parameters: { type: "object", properties: {} },
-  tier: "look",
   execute(_args, context) {
     let names = "";
     let lines = "";

@@ -14,7 +14,6 @@ const getRecentGroupMessages: Tool = {
     },
     required: ["group"],
   },
-  tier: "look",
   needs: "messages",
   execute(args, context) {
     if (!args.group) return { isError: true, content: "The group has no name: give one." };

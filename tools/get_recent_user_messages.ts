@@ -13,7 +13,6 @@ const getRecentUserMessages: Tool = {
       limit: { type: "integer", minimum: 1, maximum: 20, description: "Number of messages, default 6" },
     },
   },
-  tier: "look",
   needs: "messages",
   execute(args, context) {
     return messageLog().recent({ user: args.user || "console", limit: args.limit || 6 }, context.session);

@@ -19,7 +19,6 @@ const gpioRead: Tool = {
     required: ["pin"],
   },
   repeatable: true,
-  tier: "look",
   execute(args) {
     const pin = args.pin;
     let problem = pinProblem(pin, "read");

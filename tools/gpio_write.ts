@@ -16,6 +16,7 @@ const gpioWrite: Tool = {
   },
   // Blinking is the same two calls over and over.
   repeatable: true,
+  tier: "do",
   execute(args) {
     const problem = pinProblem(args.pin, "write");
     if (problem) return { isError: true, content: problem };

@@ -16,7 +16,6 @@ const imageReader: Tool = {
     },
     required: ["query", "image_path"],
   },
-  tier: "look",
   needs: "multimodal",
   timeoutMs: 300000,
   execute(args, context) {

@@ -14,7 +14,6 @@ const mod: Tool = {
     },
     required: ["a", "b"],
   },
-  tier: "look",
   execute(args) {
     if (args.b === 0) return { isError: true, content: "Division by zero: b must not be 0." };
     let rest = args.a % args.b;

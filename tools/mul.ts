@@ -13,7 +13,6 @@ const mul: Tool = {
     },
     required: ["a", "b"],
   },
-  tier: "look",
   execute(args) {
     return formatNumber(args.a * args.b) || { isError: true, content: "The product is too large to be calculated." };
   },

@@ -17,6 +17,7 @@ const pwmWrite: Tool = {
   },
   // Fading and sweeping repeat a call.
   repeatable: true,
+  tier: "do",
   execute(args) {
     const pin = args.pin;
     const problem = pinProblem(pin, "write");

@@ -23,7 +23,6 @@ const readFile: Tool = {
     required: ["path"],
   },
   repeatable: true,
-  tier: "look",
   execute(args) {
     const source = openSource(args.path);
     if (typeof source === "string") return { isError: true, content: source };

@@ -11,8 +11,9 @@ const removeTool: Tool = {
     required: ["name"],
   },
   needs: "allowJs",
+  tier: "do",
   execute(args, context) {
-    return savedTools().remove(args.name, context.session, editRegistry(context.session.tools));
+    return savedTools().remove(args.name, context.session, editRegistry);
   },
 };
 

@@ -19,6 +19,7 @@ const runJs: Tool = {
   repeatable: true,
   // Its own limit comes first, and says more.
   timeoutMs: setting("toolTimeoutMs") + 2000,
+  tier: "do",
   execute(args) {
     const guarded = guardCode(args.code);
     const what = "run_js " + args.code.substr(0, 48);

@@ -18,8 +18,9 @@ const saveTool: Tool = {
     required: ["name", "description", "code"],
   },
   needs: "allowJs",
+  tier: "do",
   execute(args, context) {
-    return savedTools().save(args, "by the model", context.session, editRegistry(context.session.tools));
+    return savedTools().save(args, "by the model", context.session, editRegistry);
   },
 };
 

@@ -13,7 +13,6 @@ const searchAgent: Tool = {
   },
   tier: "agent",
   needs: "searchUrl",
-  timeoutMs: 900000,
   execute(args, context) {
     return runAgent(
       {

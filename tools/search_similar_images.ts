@@ -26,7 +26,6 @@ const searchSimilarImages: Tool = {
       limit: { type: "integer", minimum: 1, maximum: 10, description: "Number of images, default 3" },
     },
   },
-  tier: "look",
   needs: "weaviateUrl",
   timeoutMs: 90000,
   execute(args, context) {

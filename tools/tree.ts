@@ -11,7 +11,6 @@ const tree: Tool = {
     properties: { pattern: { type: "string", description: "Only names that contain this, * for anything: *.txt, sd:photos/*.jpg" } },
   },
   repeatable: true,
-  tier: "look",
   execute(args) {
     const storage = require("Storage");
     const pattern: string = args.pattern || "";

@@ -29,6 +29,7 @@ const webSearch: Tool = {
   },
   needs: "searchUrl",
   timeoutMs: 40000,
+  tier: "do",
   execute(args, context) {
     const key = setting("searchKey");
     const isTavily = (setting("searchProvider") || (key ? "tavily" : "duckduckgo")) === "tavily";

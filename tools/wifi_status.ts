@@ -7,7 +7,6 @@ const wifiStatus: Tool = {
     "board is online, or the signal strength. Returns network name, IP address, gateway and signal.",
   parameters: { type: "object", properties: {} },
   repeatable: true,
-  tier: "look",
   execute() {
     let wifi;
     try {

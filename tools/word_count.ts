@@ -10,7 +10,6 @@ const wordCount: Tool = {
     properties: { text: { type: "string", description: "The text to be counted, word for word" } },
     required: ["text"],
   },
-  tier: "look",
   execute(args) {
     // Counted by the gaps: an array of all words would take hundreds of variables on the board.
     const text = args.text.replace(/\s+/g, " ").trim();

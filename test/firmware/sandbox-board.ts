@@ -18,6 +18,7 @@ const contents = `
   global.saved = savedTools();
   global.sandbox = openSandbox();
   global.journal = function () { return sandbox.journal(); };
+  global.editRegistry = editRegistry;
   global.editor = function () { return editRegistry(session.tools); };
   global.start = function () {
     openSettings().load();

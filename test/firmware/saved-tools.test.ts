@@ -21,11 +21,11 @@ const double = {
 
 /** Saves as somebody does at the console. */
 const save = (tool: unknown): { isError: boolean; content: string } =>
-  board!.value(`saved.save(${JSON.stringify(tool)},"at the console",session,editor())`);
+  board!.value(`saved.save(${JSON.stringify(tool)},"at the console",session,editRegistry)`);
 const remove = (name: string): { isError: boolean; content: string } =>
-  board!.value(`saved.remove(${JSON.stringify(name)},session,editor())`);
+  board!.value(`saved.remove(${JSON.stringify(name)},session,editRegistry)`);
 const restore = (name: string): { isError: boolean; content: string } =>
-  board!.value(`saved.restore(${JSON.stringify(name)},session,editor())`);
+  board!.value(`saved.restore(${JSON.stringify(name)},session,editRegistry)`);
 const files = (): string[] => board!.storage.list(/^tool/).sort();
 
 describe("a saved tool", () => {
