@@ -130,40 +130,22 @@ export function createCaller(session: Session): Caller {
       }, ms);
     }
 
-    function settle(): void {
-      clearTimeout(timer);
-      timer = undefined;
-      let result;
-      // To look at what a tool gave may throw, too: it can have getters.
-      try {
-        result = toResult(output);
-        result.content = limitText(result.content, setting("toolResultBytes"));
-      } catch (e) {
-        result = { isError: true, content: call.name + " gave a result that cannot be read" };
-      }
-      done(result);
-    }
-
-    // Takes what step `at` gave, and returns the next step: processors, the tool, processors.
-    function take(at: number, value: any): number {
-      if (at >= before.length) output = value;
-      else if (value) {
-        output = value;
-        return before.length + 1;
-      }
-      return at + 1;
-    }
-
     // What step `at` gave that failed.
     function failed(at: number, problem: any): ToolResult {
       const what = at < before.length ? " was not run: " : " ran, but its result could not be processed: ";
       return { isError: true, content: (at === before.length ? "" : call.name + what) + String((problem && problem.message) || problem) };
     }
 
-    // One after the other, in a loop: the stack is short.
-    function go(at: number): void {
-      while (at <= before.length + after.length) {
-        let value: any;
+    // Goes on with what step `at` gave: processors, the tool, processors; -1 before the first one. One after the other, in a
+    // loop, and in few functions: the stack is short, and a tool may have others called.
+    function go(at: number, value: any): void {
+      for (;;) {
+        if (at >= before.length) output = value;
+        else if (value) {
+          output = value;
+          at = before.length;
+        }
+        if (++at > before.length + after.length) break;
         try {
           if (at === 0) own.args = readArguments(call, false);
           if (at < before.length) value = before[at](own, context);
@@ -177,25 +159,32 @@ export function createCaller(session: Session): Caller {
         } catch (e) {
           value = failed(at, e);
         }
-        if (value instanceof Promise) {
-          const here = at;
-          value.then(
-            function (given: any) {
-              if (timer) go(take(here, given));
-            },
-            function (e: any) {
-              if (timer) go(take(here, failed(here, e)));
-            }
-          );
-          return;
-        }
-        at = take(at, value);
+        if (!(value instanceof Promise)) continue;
+        value.then(
+          function (given: any) {
+            if (timer) go(at, given);
+          },
+          function (e: any) {
+            if (timer) go(at, failed(at, e));
+          }
+        );
+        return;
       }
-      settle();
+      clearTimeout(timer);
+      timer = undefined;
+      let result;
+      // To look at what a tool gave may throw, too: it can have getters.
+      try {
+        result = toResult(output);
+        result.content = limitText(result.content, setting("toolResultBytes"));
+      } catch (e) {
+        result = { isError: true, content: call.name + " gave a result that cannot be read" };
+      }
+      done(result);
     }
 
     watch(PROCESSOR_MS);
-    setTimeout(go, 1, 0);
+    setTimeout(go, 1, -1);
   }
 
   return { readArguments: readArguments, call: call };
