@@ -243,7 +243,7 @@ export function send(
 }
 
 // Asks a service whose answer is JSON. What is wrong with it is an error result, in words for the model and the person: no
-// answer, a status that is not 2xx, no JSON, an answer that was cut off.
+// answer, a status that is not 2xx, no JSON, an answer that was cut off, one that `take` or `end` can make nothing of.
 export function askService(o: ServiceRequest): Promise<ToolOutput> {
   return new Promise(function (resolve) {
     let status = 0;
@@ -263,7 +263,11 @@ export function askService(o: ServiceRequest): Promise<ToolOutput> {
               });
       },
       function (piece) {
-        state = feed!(piece);
+        try {
+          state = feed!(piece);
+        } catch (e) {
+          state = 3;
+        }
         return state > 0;
       },
       function (failure) {
@@ -288,7 +292,13 @@ export function askService(o: ServiceRequest): Promise<ToolOutput> {
             ": " + failure +
             (failure.split("answer").length < 2 ? "" : ". Tell the person to check " + o.urlSetting + " (" + setting(o.urlSetting).split("?")[0] + ") and that it runs");
         }
-        resolve(problem ? { isError: true, content: o.what + problem, retry: retry } : o.end());
+        const other = " sent something else than what it was asked for: check " + o.urlSetting;
+        const output: ToolOutput = { isError: true, content: o.what + (problem || other), retry: retry };
+        try {
+          resolve(problem || state === 3 ? output : o.end());
+        } catch (e) {
+          resolve(output);
+        }
       }
     );
   });

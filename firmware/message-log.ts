@@ -21,6 +21,8 @@ const LEAST_BYTES = 2048;
 const NAME_BYTES = 32;
 /** Before this, in seconds, a board's clock was never set. */
 const CLOCK_SET = 1600000000;
+/** After this, in the year 5138, no clock ever is: it is milliseconds, or no time. */
+const CLOCK_END = 1e11;
 
 /** Whose messages are wanted: those of a user with the answers, or all of a group. */
 export interface Wanted {
@@ -58,7 +60,9 @@ export function messageLog(): MessageLog {
 
   // One message as a line for a model.
   function lineOf(time: any, user: any, text: any): string {
-    if (typeof time === "number") time = time > CLOCK_SET ? new Date(time * 1000).toISOString().substr(0, 16).replace("T", " ") : "";
+    // Services count milliseconds, too; beyond what a clock tells, it is none.
+    if (typeof time === "number" && time > CLOCK_END) time /= 1000;
+    if (typeof time === "number") time = time > CLOCK_SET && time < CLOCK_END ? new Date(time * 1000).toISOString().substr(0, 16).replace("T", " ") : "";
     return (time ? time + " " : "") + (user || "somebody") + ": " + String(text).split("\n").join(" ");
   }
 
@@ -69,7 +73,9 @@ export function messageLog(): MessageLog {
   // Whatever the service is behind this address: GET …?user=…&limit=… or ?group=…&limit=… gives {"messages":[{"time":
   // seconds or text,"user":…,"text":…}]}, the newest last, or that list alone.
   function ask(wanted: Wanted, session: Session): Promise<ToolOutput> {
-    const url = setting("messageUrl");
+    const parts = setting("messageUrl").split("?");
+    // An address without a path.
+    if (parts[0].split("/").length < 4) parts[0] += "/";
     const headers: Record<string, string> = { Accept: "application/json" };
     if (setting("messageToken")) headers.Authorization = "Bearer " + setting("messageToken");
     const most = setting("toolResultBytes");
@@ -79,7 +85,7 @@ export function messageLog(): MessageLog {
     let text: any;
     return askService({
       url:
-        url + (url.split("?").length > 1 ? "&" : "?") +
+        parts.join("?") + (parts.length > 1 ? "&" : "?") +
         (wanted.group ? "group=" + escapeQuery(wanted.group) : "user=" + escapeQuery(wanted.user || "")) + "&limit=" + wanted.limit,
       headers: headers,
       timeoutMs: 9000,

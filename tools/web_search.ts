@@ -89,7 +89,7 @@ const webSearch: Tool = {
       request.keys = "results,raw_content,failed_results,error";
       request.maxString = most;
       request.take = function (name, value) {
-        if (name === "raw_content") text = value;
+        if (name === "raw_content") text = String(value);
         else if (name === "error") excerpt = value;
         return !!text;
       };

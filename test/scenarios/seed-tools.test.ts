@@ -183,6 +183,34 @@ describe("search_similar_images", () => {
     });
 });
 
+describe("services that answer in other types than they should", () => {
+  const odd = async (request: Request): Promise<Response> => {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/extract") return Response.json({ results: [{ raw_content: 5 }] });
+    if (pathname === "/search") return Response.json({ answer: { a: 1 }, results: [{ title: 1, url: [2], content: null }, "x", 7] });
+    if (pathname === "/") return Response.json({ messages: [{ time: 1e300, user: ["ann"], text: 6 }, { time: { a: 1 }, text: null }] });
+    return Response.json({ data: { Get: { Image: [{ _additional: { distance: "near" }, title: null }] } }, errors: null });
+  };
+  const own = {
+    settings: { searchKey },
+    turns: calls(
+      ["web_search", { query: "q", url: "http://a.example/" }],
+      ["web_search", { query: "q" }],
+      ["search_similar_images", { text: "cat" }],
+      ["get_recent_user_messages", {}],
+    ),
+  };
+  withServices("give results", odd, (url) => ({ searchUrl: url, weaviateUrl: url, messageUrl: url }), own, async ({ board }) => {
+    expect(await results(board)).toEqual([
+      [false, "5"],
+      [false, "1\n2\n\n7"],
+      [false, "distance: near"],
+      [false, "ann: 6"],
+    ]);
+    expect(await board.timers()).toBe(0);
+  });
+});
+
 describe("the message log", () => {
   const logged = {
     settings: { messageLog: 4096 },
