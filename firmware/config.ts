@@ -191,6 +191,8 @@ export function setting(name: string): any {
 /** What changes settings. It exists while they are changed. */
 export interface Settings {
   names: string[];
+  /** What is wrong with a value for a setting, in words that say what to change; "" if nothing is. */
+  problemOf(name: string, value: any): string;
   /**
    * Lays the good ones of `values` over the settings and returns what is wrong with the others, by name. `null` puts a
    * setting back to its default. With `allOrNothing`, one bad value refuses them all.
@@ -215,7 +217,6 @@ export function openSettings(): Settings {
     "searchUrl,searchKey,searchProvider,weaviateUrl,weaviateKey,weaviateClass,weaviateFields,messageUrl,messageToken,messageLog"
   ).split(",");
 
-  // What is wrong with a value for a setting, in words that say what to change; "" if nothing is.
   function problemOf(name: string, value: any): string {
     if (names.indexOf(name) < 0) return "no setting is called " + name;
     const limit = limitOf(name);
@@ -262,6 +263,7 @@ export function openSettings(): Settings {
 
   return {
     names: names,
+    problemOf: problemOf,
     apply: apply,
     load: function () {
       overrides = {};

@@ -12,18 +12,28 @@ export interface Observer {
   onFinalAssistant?(response: string, stopReason: string, agent?: string): void;
 }
 
+// What one observer does with a call is not the next one's.
+function copyOf(call: ToolCall): ToolCall {
+  return { id: call.id, name: call.name, arguments: call.arguments };
+}
+
 // A listener for `E.on("agent", …)` that calls an observer. One that throws is reported and changes nothing.
 export function observe(observer: any): (event: AgentEvent) => void {
   let iteration = 0;
   let content = "";
 
   function tell(name: string, first: any, second: any, third: any, fourth?: any): void {
-    if (typeof observer[name] !== "function") return;
+    let problem = "";
+    // A getter may throw, also one of what was thrown.
     try {
-      observer[name](first, second, third, fourth);
-    } catch (e) {
-      print("[observer " + name + " failed: " + ((e && (e as Error).message) || e) + "]");
-    }
+      try {
+        if (typeof observer[name] === "function") observer[name](first, second, third, fourth);
+      } catch (e) {
+        problem = "?";
+        problem = String((e && (e as Error).message) || e);
+      }
+    } catch (e) {}
+    if (problem) print("[observer " + name + " failed: " + problem + "]");
   }
 
   return function (event) {
@@ -33,7 +43,7 @@ export function observe(observer: any): (event: AgentEvent) => void {
       content = "";
     } else if (event.type === "textDelta") {
       if (content.length < CONTENT_BYTES) content += event.text;
-    } else if (event.type === "toolRequest") tell("onAssistantToolRequest", iteration, content, event.calls, agent);
+    } else if (event.type === "toolRequest") tell("onAssistantToolRequest", iteration, content, event.calls.map(copyOf), agent);
     else if (event.type === "toolStart") tell("onToolStart", event.name, event.callId, event.arguments, agent);
     else if (event.type === "toolEnd")
       tell("onToolFinish", event.name, event.callId, { isError: event.isError, content: event.content }, agent);

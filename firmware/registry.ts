@@ -1,5 +1,6 @@
 import { loadTool, toolNames } from "tools:all";
 import { isThere } from "./agents";
+import { setting } from "./config";
 import { createGraphs } from "./graph";
 import { createGraphChecker, type GraphChecker, type TakenGraph } from "./graph-check";
 import { loadSaved, savedTools } from "./saved-tools";
@@ -135,7 +136,12 @@ export function editRegistry(registry: Registry): RegistryEditor {
         if (problem) files.push(file);
         if (problem) problems[file] = problem;
       }
-      if (!quiet) for (const file of files) print(file + ": " + problems[file]);
+      if (quiet) return;
+      for (const file of files) print(file + ": " + problems[file]);
+      for (const pair of setting("agentModels").split(",")) {
+        const words = pair.split("=");
+        if (pair && (!words[1] || names.indexOf(words[0]) < 0)) print("agentModels: " + pair + " names no agent and its model, as in code_agent=qwen3-coder");
+      }
     },
     appendGraph: function (given) {
       return keep(checker().take(given));

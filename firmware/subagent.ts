@@ -1,8 +1,9 @@
 import { isThere } from "./agents";
-import { layOver, setting } from "./config";
+import { toolNames } from "tools:all";
+import { layOver, openSettings, setting } from "./config";
 import { run } from "./loop";
 import { type Part } from "./parts";
-import { editRegistry } from "./registry";
+import { editRegistry, find } from "./registry";
 import { toJson } from "./text";
 import type { Session, Subagent, ToolContext, ToolResult } from "./types";
 
@@ -15,7 +16,8 @@ const HISTORY_BYTES = 2048;
 
 // Has an agent of its own do what `args` say, and gives only its final answer: what a tool's `execute` returns. The agent's
 // tools, history and settings exist while it runs; its events carry the tool's name. It is refused where it would call
-// itself, where agents are too deep in each other, and where there is no memory for it.
+// itself, where agents are too deep in each other, and where there is no memory for it. What is wrong with its tools or
+// settings is told to the person at its first run, and left out.
 // It sees the files among `parts`, if there are any.
 export function runAgent(agent: Subagent, args: any, context: ToolContext, parts?: Part[]): Promise<ToolResult> | ToolResult {
   const parent = context.session;
@@ -29,7 +31,13 @@ export function runAgent(agent: Subagent, args: any, context: ToolContext, parts
   if (depth > MAX_DEPTH) return { isError: true, content: "agents may be " + MAX_DEPTH + " deep in each other: do it yourself" };
 
   const settings: Record<string, any> = { systemPrompt: agent.instruction, historyBytes: HISTORY_BYTES };
-  for (const key in agent.settings) settings[key] = agent.settings[key];
+  const tools = agent.tools.split(" ").join("").split(",");
+  let wrong = "";
+  for (const key in agent.settings) {
+    const problem = openSettings().problemOf(key, agent.settings[key]);
+    if (problem) wrong += "; " + problem;
+    else settings[key] = agent.settings[key];
+  }
   // agentModels: "code_agent=qwen3-coder,search_agent=qwen3"
   for (const pair of setting("agentModels").split(",")) if (pair.startsWith(name + "=")) settings.model = pair.substr(name.length + 1);
   const memory = process.memory();
@@ -66,8 +74,12 @@ export function runAgent(agent: Subagent, args: any, context: ToolContext, parts
     },
   };
   editRegistry(sub.tools).init(function (tool) {
-    return ("," + agent.tools + ",").split("," + tool.name + ",").length > 1 && isThere(tool);
+    return tools.indexOf(tool.name) >= 0 && isThere(tool);
   }, true);
+  for (const one of tools)
+    if (one && !find(sub.tools, one) && toolNames().split(",").indexOf(one) < 0) wrong += "; there is no tool " + one;
+  if (wrong && !context.node.ran) parent.emit({ type: "error", message: name + ":" + wrong.substr(1) });
+  context.node.ran = true;
   let task = "";
   const names = Object.keys(args);
   for (const key of names) {

@@ -182,7 +182,7 @@ export interface PlanStep {
 export interface Subagent {
   /** What it is told; `{time}`, `{board}`, `{folder}`, `{memory}` and `{question}` are filled in, see text.ts. */
   instruction: string;
-  /** Names of its tools of `tools/`, comma separated. What needs a setting that is not set is left out. */
+  /** Names of its tools, comma separated. What needs a setting that is not set is left out. */
   tools: string;
   /** Settings that differ from the main agent's while it runs, by their names in config.ts. */
   settings?: Record<string, any>;
@@ -256,7 +256,7 @@ export interface ToolNode {
    * `repeatable` and `timeoutMs` (0: none), with spaces between.
    */
   seal?: string;
-  /** A saved tool has been run since it was registered. */
+  /** A saved tool, or an agent, has been run since it was registered. */
   ran?: boolean;
   next?: ToolNode;
   /** When it was called, in seconds of the board's clock; kept where a processor limits its rate. */

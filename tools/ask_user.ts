@@ -11,7 +11,8 @@ const askUser: Tool = {
     required: ["question"],
   },
   execute(args) {
-    return { isError: false, content: args.question, ends: "awaitUser" };
+    const question = args.question.trim();
+    return question ? { isError: false, content: question, ends: "awaitUser" } : { isError: true, content: "The question is empty." };
   },
 };
 

@@ -1,7 +1,6 @@
-import { createCaller } from "../firmware/caller";
 import { find, load } from "../firmware/registry";
 import { fromJson, limitText, toJson } from "../firmware/text";
-import type { PlanStep, Tool, ToolResult } from "../firmware/types";
+import type { PlanStep, Tool, ToolNode, ToolResult } from "../firmware/types";
 import { setting } from "../firmware/config";
 
 /** Steps of a plan: more are no plan that a board can carry out, or a person would read. */
@@ -40,15 +39,19 @@ const createPlan: Tool = {
     const steps: PlanStep[] = [];
     const results: string[] = [];
 
+    // Whether a step may name it: an agent, and no tool that plans.
+    function isAgent(node: ToolNode | undefined): boolean {
+      return !!node && load(node).tier === "agent" && node.name !== "create_plan" && node.name !== "submit_result";
+    }
+
     // The agent with the most words of the task in its name and description; "" where there is none at all.
     function fitting(task: string): string {
       let best = "";
       let most = -1;
       const words = task.toLowerCase().split(" ");
       for (let node = session.tools.first; node; node = node.next) {
-        const tool = load(node);
-        if (tool.tier !== "agent" || node.name === "create_plan" || node.name === "submit_result") continue;
-        const text = (node.name + " " + fromJson(tool.description)).toLowerCase();
+        if (!isAgent(node)) continue;
+        const text = (node.name + " " + fromJson(load(node).description)).toLowerCase();
         let score = 0;
         // Not indexOf: on the board it also finds a part of the word at the end of the text.
         for (const word of words) if (word.length > 3 && text.split(word).length > 1) score++;
@@ -68,8 +71,7 @@ const createPlan: Tool = {
         const task = typeof one === "string" ? one : one && one.task;
         if (typeof task !== "string" || !task.trim()) return "step " + (steps.length + 1) + " has no task";
         const agent = (one.agent as string) || fitting(task);
-        const node = find(session.tools, agent);
-        if (!node || load(node).tier !== "agent" || agent === "create_plan")
+        if (!isAgent(find(session.tools, agent)))
           return "step " + (steps.length + 1) + ": there is no agent " + (agent || "at all");
         steps.push({ task: task.trim(), agent: agent, state: "todo" });
       }
@@ -100,12 +102,12 @@ const createPlan: Tool = {
         show();
         let task = step.task;
         if (results.length) task += "\nDone before:\n" + limitText(results.join("\n"), 512);
-        createCaller(session).call({ id: "", name: step.agent, arguments: toJson({ task: task }) }, function (result) {
+        context.call({ id: "", name: step.agent, arguments: toJson({ task: task }) }, function (result) {
           const number = results.length + 1;
           step.state = result.isError ? "failed" : "done";
           results.push(number + ". " + step.state + ": " + limitText(result.content, Math.max(share - 40, 60)));
           // The run may have been stopped meanwhile.
-          if (!session.abort) return resolve({ isError: true, content: "stopped" });
+          if (session.abort !== context.running) return resolve({ isError: true, content: "stopped" });
           show();
           if (!result.isError) setTimeout(next, 1);
           else

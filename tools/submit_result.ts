@@ -1,3 +1,4 @@
+import { openSource } from "../firmware/disk";
 import type { Tool } from "../firmware/types";
 
 const submitResult: Tool = {
@@ -16,9 +17,14 @@ const submitResult: Tool = {
   },
   tier: "agent",
   execute(args) {
-    const files = args.files || [];
-    for (const file of files)
-      if (require("Storage").read(file, 0, 1) === undefined) return { isError: true, content: "there is no file " + file + ": name those that are there" };
+    const files: any[] = args.files || [];
+    let problem = args.result.trim() ? "" : "The result is empty: say what came of the work.";
+    for (const file of files) {
+      const source = typeof file === "string" ? openSource(file) : "files is a list of file names, as text.";
+      if (typeof source === "string") problem = source;
+      else source.close();
+    }
+    if (problem) return { isError: true, content: problem };
     return {
       isError: false,
       content: args.result + (files.length ? "\nFiles: " + files.join(", ") : ""),

@@ -30,7 +30,7 @@ function replyOf(keys: string[]): fc.Arbitrary<unknown> {
 }
 
 const tavily = ["answer", "results", "title", "url", "content"];
-const services: [what: string, tool: string, args: object, settings: object, keys: string[]][] = [
+const services: [what: string, tool: string, args: object, settings: Record<string, unknown>, keys: string[]][] = [
   ["Tavily", "web_search", { query: "q" }, { searchUrl: at, searchKey: "tvly-0123456789" }, tavily],
   ["a page of Tavily's", "web_search", { query: "q", url: "http://a/" }, { searchUrl: at, searchKey: "tvly-0123456789" }, ["results", "raw_content", "failed_results", "error"]],
   ["DuckDuckGo", "web_search", { query: "q" }, { searchUrl: at }, ["Heading", "AbstractText", "AbstractURL", "Answer", "RelatedTopics", "Topics", "FirstURL", "Text"]],
