@@ -196,7 +196,14 @@ function checkGraph(file: string, bytes: Buffer, tools: Map<string, string>): Ch
     add("", "", `the file is no JSON: ${message}`, positionAt(text, at === undefined ? text.length : Number(at)));
     return result;
   }
-  const tree = parseExpressionAt(text, 0, { ecmaVersion: "latest", locations: true });
+  let tree: Expression;
+  try {
+    tree = parseExpressionAt(text, 0, { ecmaVersion: "latest", locations: true });
+  } catch {
+    // It is JSON: there was no room on the stack.
+    add("", "", "its lists and objects are nested too deeply");
+    return result;
+  }
   const report = (node: string, port: string, problem: string): void =>
     add(fromBytes(node), fromBytes(port), fromBytes(problem), placeOf(tree, fromBytes(node), fromBytes(port)));
 

@@ -2,14 +2,10 @@ import { setting } from "./config";
 import type { LoadedTool, Wrap } from "./types";
 import { processors, wrapTool } from "./wrap";
 
-// Whether a tool is there with these settings, for one agent or another.
-export function isThere(tool: LoadedTool): boolean {
-  return !(tool.needs && !setting(tool.needs)) && (tool.tier !== "agent" || setting("mode") === "deep");
-}
-
-// Whether the agent that the person talks to has a tool.
-export function picksMain(tool: LoadedTool): boolean {
-  return isThere(tool) && !(tool.tier === "do" && setting("mode") === "deep");
+// Whether the agent that the person talks to has a tool; with `any`, whether one agent or another may have it.
+export function picksMain(tool: LoadedTool, any?: boolean): boolean {
+  if (tool.needs && !setting(tool.needs)) return false;
+  return setting("mode") === "deep" ? any || tool.tier !== "do" : tool.tier !== "agent";
 }
 
 // Which tools are wrapped how: repair first, then whoever may refuse; redaction before anything is cut.

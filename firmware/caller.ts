@@ -1,5 +1,6 @@
 import { setting } from "./config";
-import { find, findAny, load } from "./registry";
+import { rangeOf } from "./numbers";
+import { find, load } from "./registry";
 import { fromJson, limitText, readWhole, toJson } from "./text";
 import type { LoadedTool, Session, ToolCall, ToolContext, ToolNode, ToolParameters, ToolResult, WrappedCall } from "./types";
 import { toResult } from "./wrap";
@@ -38,7 +39,7 @@ export function createCaller(session: Session): Caller {
         for (let one = session.tools.first; one; one = one.next) visit(one.name, fromJson(load(one).description));
       },
       call: function (inner, done) {
-        if (context.running !== session.abort) done({ isError: true, content: "not run: stopped" });
+        if (context.running !== session.abort) done({ isError: true, content: "stopped" });
         else call(inner, done, context);
       },
     };
@@ -91,10 +92,7 @@ export function createCaller(session: Session): Caller {
       let want = "";
       if (type === "integer" && !(is === "number" && value === Math.floor(value))) want = "a whole number";
       else if (number ? is !== "number" || !isFinite(value) : type && is !== type) want = "of type " + type;
-      else if (rule.enum && rule.enum.indexOf(value) < 0) want = "one of " + toJson(rule.enum);
-      // Not without a limit: the board takes "notes" for less than undefined.
-      else if (number && rule.minimum !== undefined && value < rule.minimum) want = rule.minimum + " or more";
-      else if (number && rule.maximum !== undefined && value > rule.maximum) want = rule.maximum + " or less";
+      else want = rangeOf(rule, value);
       if (want) return 'the argument "' + name + '" must be ' + want + ", not " + limitText(toJson(value), 80);
     }
     return "";
@@ -104,7 +102,7 @@ export function createCaller(session: Session): Caller {
   function call(call: ToolCall, done: (result: ToolResult) => void, outer?: ToolContext): void {
     let timer: any;
     let output: any;
-    const node = outer ? findAny(session.tools, call.name) : find(session.tools, call.name);
+    const node = find(session.tools, call.name, !!outer);
     if (!node) {
       let names = "";
       for (let other = session.tools.first; other; other = other.next) names += (names ? ", " : "") + other.name;
@@ -122,7 +120,7 @@ export function createCaller(session: Session): Caller {
     function watch(ms: number): void {
       if (timer) clearTimeout(timer);
       timer = setTimeout(function () {
-        const words = call.name + " gave no result within " + ms + " ms" + (ms === setting("toolTimeoutMs") ? " (toolTimeoutMs)" : "") + ", or ran out of memory";
+        const words = call.name + " gave no result within " + ms + " ms" + (tool.timeoutMs ? "" : " (toolTimeoutMs)") + ", or ran out of memory";
         timer = undefined;
         if (context.running === session.abort && session.child && session.child.abort) session.child.abort(words);
         for (let one: ToolContext | undefined = context; one; one = one.inner) one.running = null;

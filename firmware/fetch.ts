@@ -292,8 +292,7 @@ export function askService(o: ServiceRequest): Promise<ToolOutput> {
             ": " + failure +
             (failure.split("answer").length < 2 ? "" : ". Tell the person to check " + o.urlSetting + " (" + setting(o.urlSetting).split("?")[0] + ") and that it runs");
         }
-        const other = " sent something else than what it was asked for: check " + o.urlSetting;
-        const output: ToolOutput = { isError: true, content: o.what + (problem || other), retry: retry };
+        const output: ToolOutput = { isError: true, content: o.what + (problem || " sent what was not asked for: check " + o.urlSetting), retry: retry };
         try {
           resolve(problem || state === 3 ? output : o.end());
         } catch (e) {

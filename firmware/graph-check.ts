@@ -1,5 +1,6 @@
 import { setting } from "./config";
 import { createGraphs } from "./graph";
+import { rangeOf } from "./numbers";
 import { fromJson, toJson } from "./text";
 import type { LoadedTool } from "./types";
 
@@ -44,13 +45,10 @@ export interface GraphChecker {
 }
 
 /**
- * `schemaOf` gives the JSON Schema of a tool's parameters as text, `""` where there is that tool and its schema is not
- * known, undefined where there is none. `limitOf` gives the milliseconds that a tool may take, where it says so itself.
+ * `toolOf` gives a tool, or the JSON Schema of its parameters as text, `""` where that is not known; undefined where there is
+ * no such tool.
  */
-export function createGraphChecker(
-  schemaOf: (tool: string) => string | undefined,
-  limitOf?: (tool: string) => number | undefined
-): GraphChecker {
+export function createGraphChecker(toolOf: (tool: string) => LoadedTool | string | undefined): GraphChecker {
   const g = createGraphs();
   const isObject = g.isObject;
   const agrees = g.agrees;
@@ -113,11 +111,18 @@ export function createGraphChecker(
     const used: boolean[] = [];
     for (const name of inputs) {
       const input = graph.inputs[name];
+      const before = count;
       types.push(declaredType(input));
       for (const field of namesIn(input, "inputs", name, "type, description, enum, minimum, maximum, default")) {
         let type = field === "enum" ? "array" : field.startsWith("m") ? "number" : "string";
         if (field === "default") type = declaredType(input);
         if (type && !agrees(g.typeOf(input[field]), type)) wrong("inputs", name, field + " must be of type " + type);
+      }
+      // A value that nobody could give.
+      const own = declaredType(input);
+      for (const one of count > before ? [] : (input.enum || [input.minimum]).concat([input.default])) {
+        const must = one === undefined ? "" : agrees(g.typeOf(one), own) ? rangeOf(input, one) : "of type " + own;
+        if (must) wrong("inputs", name, toJson(one) + " must be " + must);
       }
     }
 
@@ -182,7 +187,8 @@ export function createGraphChecker(
       if (kind === "pick" && spec.path && /^integer$|^number$|^boolean$/.test(typeIn(spec.pick)))
         wrong(node, "pick", "wants text, a list or an object, not " + typeIn(spec.pick));
       if (kind === "tool") {
-        const schema = schemaOf(spec.tool);
+        const tool = toolOf(spec.tool);
+        const schema = tool && typeof tool === "object" ? tool.parameters : tool;
         if (schema === undefined) wrong(node, "tool", "there is no tool called " + spec.tool);
         if (spec.tool === graph.name) wrong(node, "tool", "is this graph itself");
         const parameters: any = schema ? fromJson(schema) : {};
@@ -195,6 +201,8 @@ export function createGraphChecker(
           const others = Object.keys(properties).join(", ") || "none";
           if (schema && !rule.type) wrong(node, name, "is no input of " + spec.tool + "; there are " + others);
           connect(name, spec.in[name], rule.type || "");
+          const must = refsIn(spec.in[name]).length ? "" : rangeOf(rule, spec.in[name]);
+          if (must) wrong(node, name, "must be " + must);
         }
         if (spec.after !== undefined) connect("after", spec.after, "");
         if (spec.after !== undefined && !refsIn(spec.after).length)
@@ -318,7 +326,10 @@ export function createGraphChecker(
     if (!description || (graph.inputs && !inputs)) return "";
     // Where the graph does not say, it has the time that its tools have, those that say so.
     let ms = graph.timeoutMs || 0;
-    for (const name in ms ? {} : graph.nodes) ms += (graph.nodes[name].tool && limitOf && limitOf(graph.nodes[name].tool)) || 0;
+    for (const name in ms ? {} : graph.nodes) {
+      const tool: any = toolOf(graph.nodes[name].tool);
+      ms += (tool && tool.timeoutMs) || 0;
+    }
     return [E.CRC32(text), description, inputs, !!graph.repeatable, ms].join(" ");
   }
 

@@ -1,3 +1,5 @@
+import { toJson } from "./text";
+
 /**
  * A number as text, the same on the board and in Node: at most 12 significant digits, so that 0.1 + 0.2 is `0.3` and
  * the board does not write 1234567.891 as 1234567.89100000006 (only a 12th digit may differ: the board's toFixed may
@@ -19,4 +21,13 @@ export function formatNumber(x: number): string {
   for (; rest >= 1 && decimals > 1; rest /= 10) decimals--;
   for (; rest < 0.1; rest *= 10) decimals++;
   return x.toFixed(decimals).replace(/0+$/, "").replace(/\.$/, "");
+}
+
+/** What a value would have to be by `enum`, `minimum` and `maximum` of a JSON Schema, as `5 or more`; `""` if it is that. */
+export function rangeOf(rule: any, value: any): string {
+  if (rule.enum && rule.enum.indexOf(value) < 0) return "one of " + toJson(rule.enum);
+  // Not without a limit: the board takes "notes" for less than undefined.
+  if (typeof value !== "number") return "";
+  if (rule.minimum !== undefined && value < rule.minimum) return rule.minimum + " or more";
+  return rule.maximum !== undefined && value > rule.maximum ? rule.maximum + " or less" : "";
 }

@@ -23,17 +23,12 @@ export function observe(observer: any): (event: AgentEvent) => void {
   let content = "";
 
   function tell(name: string, first: any, second: any, third: any, fourth?: any): void {
-    let problem = "";
-    // A getter may throw, also one of what was thrown.
+    // A getter may throw, too.
     try {
-      try {
-        if (typeof observer[name] === "function") observer[name](first, second, third, fourth);
-      } catch (e) {
-        problem = "?";
-        problem = String((e && (e as Error).message) || e);
-      }
-    } catch (e) {}
-    if (problem) print("[observer " + name + " failed: " + problem + "]");
+      if (typeof observer[name] === "function") observer[name](first, second, third, fourth);
+    } catch (e) {
+      print("[observer " + name + " failed: " + ((e && (e as Error).message) || e) + "]");
+    }
   }
 
   return function (event) {

@@ -1,5 +1,5 @@
 import { loadTool, toolNames } from "tools:all";
-import { isThere } from "./agents";
+import { picksMain } from "./agents";
 import { setting } from "./config";
 import { createGraphs } from "./graph";
 import { createGraphChecker, type GraphChecker, type TakenGraph } from "./graph-check";
@@ -16,18 +16,13 @@ const AGENT_MS = 900000;
  * all.
  */
 
-// The node of that name, or undefined.
-export function find(registry: Registry, name: string): ToolNode | undefined {
+// The node of that name, or undefined. With `any`, also one of a tool of `tools/` that this agent was not given, and that is
+// there with these settings.
+export function find(registry: Registry, name: string, any?: boolean): ToolNode | undefined {
   let node = registry.first;
   while (node && node.name !== name) node = node.next;
-  return node;
-}
-
-// The node of that name; also of one of `tools/` that this agent was not given, but is there with these settings.
-export function findAny(registry: Registry, name: string): ToolNode | undefined {
-  const node = find(registry, name);
-  const at = node ? -1 : toolNames().split(",").indexOf(name);
-  return at >= 0 && isThere(loadTool(at)) ? { name: name, tool: at } : node;
+  const at = node || !any ? -1 : toolNames().split(",").indexOf(name);
+  return at >= 0 && picksMain(loadTool(at), true) ? { name: name, tool: at } : node;
 }
 
 // The tool of a node. One of `tools/` or the Storage is made anew from flash, and costs RAM as long as somebody holds
@@ -81,19 +76,10 @@ export function editRegistry(registry: Registry): RegistryEditor {
 
   // What checks a graph: its tools may be any that are there.
   function checker(): GraphChecker {
-    function toolOf(name: string): LoadedTool | undefined {
-      const node = findAny(registry, name);
+    return createGraphChecker(function (name) {
+      const node = find(registry, name, true);
       return node && load(node);
-    }
-    return createGraphChecker(
-      function (name) {
-        const tool = toolOf(name);
-        return tool && tool.parameters;
-      },
-      function (name) {
-        return toolOf(name)!.timeoutMs;
-      }
-    );
+    });
   }
 
   // Registers a graph that was checked, or takes its file as it is now. Returns what is wrong with it.
@@ -140,7 +126,7 @@ export function editRegistry(registry: Registry): RegistryEditor {
       for (const file of files) print(file + ": " + problems[file]);
       for (const pair of setting("agentModels").split(",")) {
         const words = pair.split("=");
-        if (pair && (!words[1] || names.indexOf(words[0]) < 0)) print("agentModels: " + pair + " names no agent and its model, as in code_agent=qwen3-coder");
+        if (pair && (!words[1] || names.indexOf(words[0]) < 0)) print("agentModels: " + pair + " is no agent=model");
       }
     },
     appendGraph: function (given) {

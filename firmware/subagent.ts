@@ -1,4 +1,4 @@
-import { isThere } from "./agents";
+import { picksMain } from "./agents";
 import { toolNames } from "tools:all";
 import { layOver, openSettings, setting } from "./config";
 import { run } from "./loop";
@@ -27,7 +27,7 @@ export function runAgent(agent: Subagent, args: any, context: ToolContext, parts
     depth++;
     if (one.name === name) return { isError: true, content: name + " is at work already: it cannot call itself. Do it another way" };
   }
-  if (context.running !== parent.abort) return { isError: true, content: "not run: stopped" };
+  if (context.running !== parent.abort) return { isError: true, content: "stopped" };
   if (depth > MAX_DEPTH) return { isError: true, content: "agents may be " + MAX_DEPTH + " deep in each other: do it yourself" };
 
   const settings: Record<string, any> = { systemPrompt: agent.instruction, historyBytes: HISTORY_BYTES };
@@ -74,7 +74,7 @@ export function runAgent(agent: Subagent, args: any, context: ToolContext, parts
     },
   };
   editRegistry(sub.tools).init(function (tool) {
-    return tools.indexOf(tool.name) >= 0 && isThere(tool);
+    return tools.indexOf(tool.name) >= 0 && picksMain(tool, true);
   }, true);
   for (const one of tools)
     if (one && !find(sub.tools, one) && toolNames().split(",").indexOf(one) < 0) wrong += "; there is no tool " + one;

@@ -18,9 +18,9 @@ const submitResult: Tool = {
   tier: "agent",
   execute(args) {
     const files: any[] = args.files || [];
-    let problem = args.result.trim() ? "" : "The result is empty: say what came of the work.";
+    let problem = args.result.trim() ? "" : "The result is empty.";
     for (const file of files) {
-      const source = typeof file === "string" ? openSource(file) : "files is a list of file names, as text.";
+      const source = typeof file === "string" ? openSource(file) : "files are names.";
       if (typeof source === "string") problem = source;
       else source.close();
     }

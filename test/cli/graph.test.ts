@@ -129,6 +129,12 @@ describe("graph check", () => {
     expect(stdout).toMatch(line);
   });
 
+  it("says that a file is nested too deeply", async () => {
+    const value = `${"[".repeat(900)}${"]".repeat(900)}`;
+    const { code, stdout } = await check("deep.json", `{"name":"g","nodes":{"a":{"value":${value}}}}`);
+    expect([code, stdout]).toEqual([1, "deep.json:1:1 its lists and objects are nested too deeply\n"]);
+  });
+
   it("knows tools that the board has besides", async () => {
     const other = good.replace('"mul"', '"multiply"');
     expect((await check("other.json", other)).code).toBe(1);

@@ -262,6 +262,7 @@ describe("what is wrong is refused, with node and port", () => {
   const nodes = (changed: object) => ({ ...good, nodes: { ...good.nodes, ...changed } });
   const sum = (given: object, more: object = {}) =>
     nodes({ sum: { tool: "add", in: { a: "{n}", b: 1, ...given }, type: "number", ...more } });
+  const input = (more: object) => ({ ...good, inputs: { n: { type: "integer", ...more } } });
   const use = (x: object, type = "string") => ({
     ...good,
     nodes: { ...good.nodes, x },
@@ -306,6 +307,12 @@ describe("what is wrong is refused, with node and port", () => {
       { ...good, inputs: { n: { type: "integer", minimum: "0" } } },
       /^input "n": minimum must be of type number/,
     ],
+    ["a default that is too large", input({ default: 7, maximum: 5 }), /^input "n": 7 must be 5 or less/],
+    ["a default that is none of the choices", input({ default: 3, enum: [1, 2] }), /^input "n": 3 must be one of \[1,2\]/],
+    ["a choice of another type", input({ enum: [1, "two"] }), /^input "n": "two" must be of type integer/],
+    ["a choice that is too small", input({ enum: [1, 9], minimum: 5 }), /^input "n": 1 must be 5 or more/],
+    ["limits with nothing between", input({ minimum: 5, maximum: 1 }), /^input "n": 5 must be 1 or less/],
+    ["a constant that its tool refuses", nodes({ set: { tool: "gpio_write", in: { pin: 4, value: 7 } } }), /^node "set", port "value": must be 1 or less/],
     [
       "an input that nothing uses",
       { ...good, inputs: { ...good.inputs, m: { type: "string" } } },
