@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect } from "vitest";
 import { buildBundle } from "../../esbuild.config.mjs";
 import type { AgentEvent } from "../../firmware/types";
 import type { TestBoard } from "../drivers/types";
-import { hang, held, type RecordedRequest, text, toolCall } from "../fixtures/scripted-model";
+import { hang, held, type RecordedRequest, text, toolCall, type Turn } from "../fixtures/scripted-model";
+import { type Call, runAll, script } from "./calls";
 import { scenario } from "./scenario";
 
 const deep = { mode: "deep" };
@@ -146,7 +147,23 @@ describe("tools that a sub-agent saves", () => {
   });
 });
 
-describe("what README describes, with mode deep", () => {
+/** An agent of a newcomer's, as one file of `tools/`. */
+const agentFile = (name: string, tools: string, settings: object) => `
+import { runAgent } from "../firmware/subagent";
+import type { Tool } from "../firmware/types";
+const agent: Tool = {
+  name: "${name}",
+  description: "An agent called ${name}.",
+  parameters: { type: "object", properties: { task: { type: "string" } }, required: ["task"] },
+  tier: "agent",
+  execute(args, context) {
+    return runAgent({ instruction: "You are ${name}.", tools: "${tools}", settings: ${JSON.stringify(settings)} }, args, context);
+  },
+};
+export default agent;
+`;
+
+describe("agents and tools in files, with mode deep", () => {
   const root = fileURLToPath(new URL("../../", import.meta.url));
   const made = { folder: "", bundle: Buffer.alloc(0), graph: "" };
   beforeAll(async () => {
@@ -157,6 +174,9 @@ describe("what README describes, with mode deep", () => {
     const blocks = [...readme.matchAll(/```(ts|json)\n([^]*?)```/g)].map((match) => match[2]!);
     for (const name of ["roll_dice", "garden_agent"])
       await writeFile(path.join(made.folder, `${name}.ts`), blocks.find((block) => block.includes(`name: "${name}"`))!);
+    await writeFile(path.join(made.folder, "odd_agent.ts"), agentFile("odd_agent", "gpio_read, gpio_wirte", { temperature: 9, maxTokenz: 5 }));
+    await writeFile(path.join(made.folder, "outer_agent.ts"), agentFile("outer_agent", "large_agent,board_agent,gpio_read", {}));
+    await writeFile(path.join(made.folder, "large_agent.ts"), agentFile("large_agent", "outer_agent", { historyBytes: 16384 }));
     made.graph = blocks.find((block) => block.includes('"name": "night_light"'))!;
     const { code, problems } = await buildBundle({ toolsDir: path.relative(root, made.folder), write: false });
     expect(problems).toEqual([]);
@@ -184,7 +204,7 @@ describe("what README describes, with mode deep", () => {
       text("ok"),
     ],
   };
-  scenario("is there for the person's agent", used, async ({ board, model }) => {
+  scenario("are those that README describes: the person's agent has them", used, async ({ board, model }) => {
     await board.runLine("init_tools");
     const results = ends(await board.ask("go"));
     expect(results[0]).toEqual(["", "roll_dice", false, expect.stringMatching(/^([1-9]|1\d|20)$/)]);
@@ -199,5 +219,149 @@ describe("what README describes, with mode deep", () => {
     for (const doing of ["gpio_write", "edit_file"]) expect(names(model.requests[0])).not.toContain(doing);
     // What is wrong with a graph is told by init_tools, not by each sub-agent.
     expect(board.output().match(/workflow_set\/bad: /g)).toHaveLength(1);
+  });
+
+  const bundled = (turns: Turn[], more: object = {}) => ({
+    settings: { ...deep, ...more },
+    get bundle() {
+      return made.bundle;
+    },
+    turns,
+  });
+  const odd = bundled(
+    [toolCall("odd_agent", { task: "a" }), text("did a"), text("ok"), toolCall("odd_agent", { task: "b" }), text("did b"), text("ok")],
+    { agentModels: "code_agnt=qwen3,board_agent" },
+  );
+  scenario("whose settings or tools are wrong say so once, and do without", odd, async ({ board, model }) => {
+    expect(await board.runLine("init_tools")).toMatch(/agentModels: code_agnt=qwen3 [^]*agentModels: board_agent /);
+    await board.ask("a");
+    await board.ask("b");
+    expect(names(model.requests[1])).toEqual(["gpio_read"]);
+    expect([model.requests[1]!.json.temperature, model.requests[1]!.json.max_tokens]).toEqual([undefined, 2048]);
+    const warnings = board.events().flatMap((event) => (event.type === "error" ? [event.message] : []));
+    expect(warnings).toEqual([
+      "odd_agent: temperature must be a number from -1 to 2; no setting is called maxTokenz; there is no tool gpio_wirte",
+    ]);
+  });
+
+  const within = bundled([
+    toolCall("outer_agent", { task: "a" }),
+    toolCall("large_agent", { task: "b" }),
+    toolCall("gpio_read", { pin: 4 }),
+    text("done alone"),
+    text("ok"),
+    text("fine"),
+  ]);
+  scenario("are refused where memory is short within another one, which goes on, and all is freed", within, async ({ board, model }) => {
+    await board.runLine("init_tools");
+    const results = ends(await board.ask("go"));
+    expect(results).toEqual([
+      ["outer_agent", "large_agent", true, expect.stringMatching(/^not enough memory for large_agent: \d+ variables are free, \d+ needed/)],
+      ["outer_agent", "gpio_read", false, expect.stringMatching(/Pin 4/)],
+      ["", "outer_agent", false, "done alone"],
+    ]);
+    expect(system(model.requests[4])).toBe(system(model.requests[0]));
+    expect((await board.ask("hello")).at(-1)).toMatchObject({ text: "fine" });
+    expect(await board.timers()).toBe(0);
+  });
+});
+
+describe("what is stopped or late, with mode deep", () => {
+  const plan = {
+    settings: deep,
+    turns: [toolCall("create_plan", { steps: [{ task: "a", agent: "board_agent" }, "b"] }), hang(), text("fine")],
+  };
+  scenario("a plan shows nothing more, whatever is asked next", plan, async ({ board, model }) => {
+    const run = board.ask("go");
+    while (model.requests.length < 2) await board.advance(20);
+    await board.advance(50);
+    board.type('abort(),ask("hello")\n');
+    await run;
+    await board.expectEvent((event) => event.type === "final" && !event.agent);
+    const all = board.events();
+    const at = all.findIndex((event) => event.type === "final" && !event.agent);
+    expect(all.slice(at).map((event) => event.type)).toEqual(["final", "iterationStart", "textDelta", "final"]);
+    expect(all.at(-1)).toMatchObject({ text: "fine", stopReason: "done" });
+    expect(board.output()).not.toContain("[!]");
+    expect(await board.timers()).toBe(0);
+  });
+
+  const asked = {
+    settings: { ...deep, confirmTools: "gpio_write" },
+    turns: [
+      toolCall("board_agent", { task: "on" }),
+      toolCall("gpio_write", { pin: 4, value: 1 }),
+      text("not allowed"),
+      text("It is off."),
+      toolCall("board_agent", { task: "on" }),
+      toolCall("gpio_write", { pin: 4, value: 1 }),
+      text("on"),
+      text("It is on."),
+    ],
+    // The late answer is for the interpreter.
+    allow: /"yes" is not defined/,
+    timeoutMs: 120_000,
+  };
+  scenario("an answer after its time is none, and the next question is asked anew", asked, async ({ board }) => {
+    const late = board.ask("lamp", { giveUpMs: 60_000 });
+    await board.expectOutput("? yes or no]");
+    await board.advance(31_000);
+    expect(ends(await late).slice(0, 1)).toEqual([["board_agent", "gpio_write", true, expect.stringMatching(/the person did not allow it/)]]);
+    expect(board.output()).toContain("[no answer within 30 s: no]");
+    await board.runLine("yes");
+    const next = board.ask("lamp");
+    await board.expectOutput("? yes or no]");
+    board.type("yes\r");
+    expect(ends(await next).slice(0, 1)).toEqual([["board_agent", "gpio_write", false, expect.stringMatching(/is now on/)]]);
+    expect(await board.timers()).toBe(0);
+  });
+});
+
+describe("what models and people get wrong, with mode deep", () => {
+  const calls: Call[] = [
+    ["ask_user", { question: " " }, true, /question is empty/],
+    ["create_plan", { steps: [{ task: "x", agent: "submit_result" }] }, true, /step 1: there is no agent submit_result/],
+    ["create_plan", { steps: [null] }, true, /step 1 has no task/],
+    ["submit_result", { is_success: true, result: " " }, true, /result is empty/],
+    ["submit_result", { is_success: true, result: "x", files: [5] }, true, /files are names/],
+    ["submit_result", { is_success: true, result: "x", files: ["agent.json"] }, true, /holds the agent's settings/],
+    ["submit_result", { is_success: true, result: "x", files: ["none.txt"] }, true, /There is no file none\.txt/],
+  ];
+  scenario("is told in words", { settings: deep, turns: script(calls) }, ({ board }) => runAll(board, calls));
+
+  const named = {
+    settings: deep,
+    files: { "notes.txt": "x" },
+    turns: [toolCall("submit_result", { is_success: true, result: "Done.", files: ["/notes.txt"] })],
+  };
+  scenario("a file of a result may be a path that starts with a slash", named, async ({ board }) => {
+    expect((await board.ask("go")).at(-1)).toMatchObject({ stopReason: "done", data: { is_success: true, result: "Done." } });
+  });
+
+  const gone = { turns: [toolCall("twice", { x: 2 }), text("4"), toolCall("twice", { x: 2 }), text("gone"), text("fine")] };
+  scenario("a graph one of whose tools was removed says which", gone, async ({ board }) => {
+    await board.runLine(
+      'add_tool({name:"double",description:"D.",parameters:{type:"object",properties:{x:{type:"number"}}},execute:function(a){return a.x*2}})',
+    );
+    const nodes = { a: { tool: "double", in: { x: "{x}" } } };
+    const inputs = { x: { type: "number" } };
+    await load(board, { name: "twice", description: "Twice x.", inputs, nodes, outputs: { t: { type: "string", from: "{a}" } } });
+    expect(ends(await board.ask("go"))).toEqual([["", "twice", false, "4"]]);
+    await board.runLine('remove_tool("double")');
+    expect(ends(await board.ask("go"))).toEqual([["", "twice", true, expect.stringMatching(/^node "a": double: there is no tool called double/)]]);
+    expect((await board.ask("hello")).at(-1)).toMatchObject({ text: "fine" });
+  });
+
+  const watched = { turns: [[toolCall("add", { a: 1, b: 2 }), toolCall("add", { a: 3, b: 4 })], text("ok")] };
+  scenario("observers change nothing, for each other neither; a getter that throws is reported", watched, async ({ board }) => {
+    await board.runLine(
+      'seen=[];add_observer({onAssistantToolRequest:function(i,c,calls){calls.splice(0,1);calls[0].arguments="{}"}});' +
+        "add_observer({onAssistantToolRequest:function(i,c,calls){seen=calls.map(function(c){return c.arguments})}});" +
+        'add_observer({get onToolStart(){throw new Error("boom")}})',
+    );
+    expect(ends(await board.ask("go")).map((end) => end[3])).toEqual(["3", "7"]);
+    await board.advance(50);
+    expect(board.output()).toContain("[observer onToolStart failed: boom]");
+    expect(await board.runLine("print(seen.join(';'))")).toContain('{"a":1,"b":2};{"a":3,"b":4}');
   });
 });
