@@ -35,9 +35,6 @@ export function createCaller(session: Session): Caller {
       session: session,
       node: node,
       running: session.abort,
-      eachTool: function (visit) {
-        for (let one = session.tools.first; one; one = one.next) visit(one.name, fromJson(load(one).description));
-      },
       call: function (inner, done) {
         if (context.running !== session.abort) done({ isError: true, content: "stopped" });
         else call(inner, done, context);

@@ -249,6 +249,7 @@ export function askService(o: ServiceRequest): Promise<ToolOutput> {
     let status = 0;
     let state = 0;
     let said = "";
+    let broken: any;
     let feed: ((piece: string) => number) | undefined;
     send(
       o,
@@ -266,7 +267,8 @@ export function askService(o: ServiceRequest): Promise<ToolOutput> {
         try {
           state = feed!(piece);
         } catch (e) {
-          state = 3;
+          broken = e;
+          state = 1;
         }
         return state > 0;
       },
@@ -292,11 +294,11 @@ export function askService(o: ServiceRequest): Promise<ToolOutput> {
             ": " + failure +
             (failure.split("answer").length < 2 ? "" : ". Tell the person to check " + o.urlSetting + " (" + setting(o.urlSetting).split("?")[0] + ") and that it runs");
         }
-        const output: ToolOutput = { isError: true, content: o.what + (problem || " sent what was not asked for: check " + o.urlSetting), retry: retry };
         try {
-          resolve(problem || state === 3 ? output : o.end());
+          if (broken) throw broken;
+          resolve(problem ? { isError: true, content: o.what + problem, retry: retry } : o.end());
         } catch (e) {
-          resolve(output);
+          resolve({ isError: true, content: o.what + " cannot be read: " + (e as Error).message });
         }
       }
     );

@@ -60,9 +60,11 @@ export function messageLog(): MessageLog {
 
   // One message as a line for a model.
   function lineOf(time: any, user: any, text: any): string {
-    // Services count milliseconds, too; beyond what a clock tells, it is none.
-    if (typeof time === "number" && time > CLOCK_END) time /= 1000;
-    if (typeof time === "number") time = time > CLOCK_SET && time < CLOCK_END ? new Date(time * 1000).toISOString().substr(0, 16).replace("T", " ") : "";
+    if (typeof time === "number") {
+      // Services count milliseconds, too; beyond what a clock tells, it is none.
+      if (time > CLOCK_END) time /= 1000;
+      time = time > CLOCK_SET && time < CLOCK_END ? new Date(time * 1000).toISOString().substr(0, 16).replace("T", " ") : "";
+    }
     return (time ? time + " " : "") + (user || "somebody") + ": " + String(text).split("\n").join(" ");
   }
 

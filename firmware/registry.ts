@@ -126,7 +126,7 @@ export function editRegistry(registry: Registry): RegistryEditor {
       for (const file of files) print(file + ": " + problems[file]);
       for (const pair of setting("agentModels").split(",")) {
         const words = pair.split("=");
-        if (pair && (!words[1] || names.indexOf(words[0]) < 0)) print("agentModels: " + pair + " is no agent=model");
+        if (pair && (!words[1] || names.indexOf(words[0]) < 0)) print("agentModels: no agent=model: " + pair);
       }
     },
     appendGraph: function (given) {

@@ -20,6 +20,8 @@ const NAME_BYTES = 23;
 /** Bytes of a description, and of the parameters: every request carries them. */
 const DESCRIPTION_BYTES = 300;
 const PARAMETERS_BYTES = 600;
+/** A name of a tool or of a parameter. */
+const NAME = /^[a-zA-Z0-9_\-]+$/;
 
 // The tool in a file. Where that is gone or damaged, one without an `origin`, which says so when it is called.
 export function loadSaved(file: string): LoadedTool {
@@ -87,7 +89,7 @@ export function savedTools(): SavedTools {
   }
 
   function problemOf(name: any, description: any, parameters: any): string {
-    if (typeof name !== "string" || !/^[a-zA-Z0-9_\-]+$/.test(name) || name.length > NAME_BYTES)
+    if (typeof name !== "string" || !NAME.test(name) || name.length > NAME_BYTES)
       return (
         "a saved tool needs a name of letters, digits, _ and -, at most " + NAME_BYTES + " characters: it names a file"
       );
@@ -100,21 +102,20 @@ export function savedTools(): SavedTools {
       );
     const like =
       'parameters must look like {"type":"object","properties":{"pin":{"type":"integer"}},"required":["pin"]}';
-    if (
-      !parameters ||
-      parameters.type !== "object" ||
-      !parameters.properties ||
-      typeof parameters.properties !== "object"
-    )
-      return like;
-    for (const key in parameters.properties) {
-      const type = parameters.properties[key] && parameters.properties[key].type;
-      if ("string,number,double,integer,boolean,array,object".split(",").indexOf(type) < 0)
-        return "the parameter " + key + " needs a type: string, number, integer, boolean, array or object";
+    // A server that refuses a schema refuses every request with it.
+    const properties = parameters && parameters.type === "object" && parameters.properties;
+    if (!properties || typeof properties !== "object" || properties instanceof Array) return like;
+    for (const key in properties) {
+      const rule = properties[key] || like;
+      const types = "string, number, integer, boolean, array, object";
+      const isList = rule.enum === undefined || (rule.enum instanceof Array && rule.enum.length);
+      if (!isList || !NAME.test(key) || (types + ", double").split(", ").indexOf(rule.type) < 0)
+        return "the parameter " + key + " needs a type: " + types + "; a name like a tool's; an enum is a list";
+      if (rule.type === "array" && !rule.items) rule.items = {};
     }
     if (parameters.required && !(parameters.required instanceof Array)) return like;
     for (const key of parameters.required || [])
-      if (!(key in parameters.properties)) return key + " is required, but none of the properties";
+      if (!(key in properties)) return key + " is required, but none of the properties";
     return toJson(parameters).length > PARAMETERS_BYTES
       ? "the parameters have more than " + PARAMETERS_BYTES + " bytes: every request carries them"
       : "";

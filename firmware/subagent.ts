@@ -77,7 +77,7 @@ export function runAgent(agent: Subagent, args: any, context: ToolContext, parts
     return tools.indexOf(tool.name) >= 0 && picksMain(tool, true);
   }, true);
   for (const one of tools)
-    if (one && !find(sub.tools, one) && toolNames().split(",").indexOf(one) < 0) wrong += "; there is no tool " + one;
+    if (one && !find(sub.tools, one) && toolNames().split(",").indexOf(one) < 0) wrong += "; no tool " + one;
   if (wrong && !context.node.ran) parent.emit({ type: "error", message: name + ":" + wrong.substr(1) });
   context.node.ran = true;
   let task = "";

@@ -47,8 +47,6 @@ export type ToolOutput = string | ToolResult | PartList;
 
 /** What a tool can see of the agent that runs it. */
 export interface ToolContext {
-  /** Calls `visit` once a registered tool, in order of registration. */
-  eachTool(visit: (name: string, description: string) => void): void;
   /** The conversation that the call is a part of. */
   session: Session;
   /** The tool's place in the registry. */

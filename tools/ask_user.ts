@@ -11,8 +11,8 @@ const askUser: Tool = {
     required: ["question"],
   },
   execute(args) {
-    const question = args.question.trim();
-    return question ? { isError: false, content: question, ends: "awaitUser" } : { isError: true, content: "The question is empty." };
+    if (!args.question.trim()) return { isError: true, content: "The question is empty." };
+    return { isError: false, content: args.question, ends: "awaitUser" };
   },
 };
 

@@ -1,4 +1,6 @@
 import { setting } from "../firmware/config";
+import { load } from "../firmware/registry";
+import { fromJson } from "../firmware/text";
 import type { Tool } from "../firmware/types";
 
 const getFunctionList: Tool = {
@@ -10,10 +12,10 @@ const getFunctionList: Tool = {
   execute(_args, context) {
     let names = "";
     let lines = "";
-    context.eachTool(function (name, description) {
-      names += (names && ", ") + name;
-      lines += (lines && "\n") + name + ": " + description.split(". ")[0];
-    });
+    for (let node = context.session.tools.first; node; node = node.next) {
+      names += (names && ", ") + node.name;
+      lines += (lines && "\n") + node.name + ": " + fromJson(load(node).description).split(". ")[0];
+    }
     // Where not all of it fits into a result, names of all say more than sentences of some.
     return lines.length > setting("toolResultBytes") ? names : lines;
   },

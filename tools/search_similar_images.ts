@@ -86,7 +86,7 @@ const searchSimilarImages: Tool = {
       maxString: 200,
       take: function (key, value) {
         if (key === "message") problem = value;
-        else if (key === "distance" && typeof value === "number") distance = ", distance " + value.toFixed(3);
+        else if (key === "distance" && value.toFixed) distance = ", distance " + value.toFixed(3);
         else if (key) line += (line && ", ") + key + ": " + String(value).split("\n").join(" ");
         else if (line || distance) {
           line = cutUtf8(line || "(no " + fields.join() + ")", 300) + distance;

@@ -420,9 +420,10 @@ describe("what a tool gives", () => {
   it("shows a tool the others by name and description", async () => {
     register("add", {});
     const list: string[] = [];
-    register("list", {}, [], (__, context) =>
-      context.eachTool((name: string, description: string) => list.push(`${name}: ${description}`)),
-    );
+    register("list", {}, [], (__, context) => {
+      for (let node = context.session.tools.first; node; node = node.next)
+        list.push(`${node.name}: ${JSON.parse(firmware.load(node).description)}`);
+    });
     await call("list", {});
     expect(list).toEqual(["add: Does add", "list: Does list"]);
   });

@@ -43,7 +43,14 @@ describe("get_agent_public_info", () => {
 describe("get_function_list", () => {
   const listOf = (entries: [string, string][]) =>
     board.run("get_function_list", {}, {
-      eachTool: (visit: any) => entries.forEach(([name, description]) => visit(name, description)),
+      session: {
+        tools: {
+          first: entries.reduceRight<unknown>(
+            (next, [name, description]) => ({ name, next, tool: { name, description: JSON.stringify(description) } }),
+            undefined,
+          ),
+        },
+      },
     } as any);
 
   it("gives each tool's name and first sentence", () => {

@@ -59,7 +59,7 @@ export function plugInBoard(options: BoardOptions = {}) {
   new Function(...Object.keys(globals), script)(...Object.values(globals));
   const tools = globals.module.exports;
 
-  function call(name: string, args: object, context: ToolContext = { eachTool() {} } as any): string | ToolResult {
+  function call(name: string, args: object, context: ToolContext = {} as any): string | ToolResult {
     return tools.find((tool) => tool.name === name)!.execute(args, context) as string | ToolResult;
   }
   return {
