@@ -78,6 +78,11 @@ describe("save_tool", () => {
     [{ ...double, parameters: { type: "string" } }, /parameters must look like/],
     [{ ...double, parameters: { type: "object", properties: { x: { type: "float" } } } }, /x needs a type/],
     [{ ...double, parameters: { type: "object", properties: {}, required: ["y"] } }, /y is required/],
+    // Servers refuse these, and with them every request.
+    [{ ...double, parameters: { type: "object", properties: [] } }, /parameters must look like/],
+    [{ ...double, parameters: { type: "object", properties: { "x y": { type: "string" } } } }, /x y needs a type: .* a name like a tool's/],
+    [{ ...double, parameters: { type: "object", properties: { x: { type: "string", enum: [] } } } }, /x needs a type: .* an enum is a list/],
+    [{ ...double, parameters: { type: "object", properties: { x: null } } }, /x needs a type/],
     [{ ...double, code: "return (" }, /^not saved: it does not parse/],
     [{ ...double, code: "if (1) { return args.x * }" }, /^not saved: it does not parse/],
     [{ ...double, code: "reset()" }, /^not saved: code must not use reset/],
@@ -92,6 +97,16 @@ describe("save_tool", () => {
       expect(await board.runLine('print(require("Storage").list(/^tool/).length)')).toContain("0");
     },
   );
+
+  const lists = {
+    settings,
+    turns: [toolCall("save_tool", { ...double, name: "sum", parameters: { type: "object", properties: { all: { type: "array" } } } }), text("ok")],
+  };
+  scenario("says what is in a list, where the model does not", lists, async ({ board, model }) => {
+    await results(board);
+    const sum = model.requests[1]!.json.tools!.find((tool) => tool.function.name === "sum");
+    expect(sum!.function.parameters).toEqual({ type: "object", properties: { all: { type: "array", items: {} } } });
+  });
 
   const twice = [
     toolCall("save_tool", double),
