@@ -188,6 +188,7 @@ describe("agents and tools in files, with mode deep", () => {
     settings: deep,
     // The Linux build has no analog inputs.
     allow: /Analog is not supported/,
+    timeoutMs: 120_000,
     get bundle() {
       return made.bundle;
     },
@@ -254,6 +255,8 @@ describe("agents and tools in files, with mode deep", () => {
   ]);
   scenario("are refused where memory is short within another one, which goes on, and all is freed", within, async ({ board, model }) => {
     await board.runLine("init_tools");
+    // As much as an ESP32 has.
+    await board.runLine('var filler=[];while(process.memory().free>2900)filler.push(new Uint8Array(800));"ok"');
     const results = ends(await board.ask("go"));
     expect(results).toEqual([
       ["outer_agent", "large_agent", true, expect.stringMatching(/^not enough memory for large_agent: \d+ variables are free, \d+ needed/)],
