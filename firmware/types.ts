@@ -180,7 +180,7 @@ export interface PlanStep {
 export interface Subagent {
   /** What it is told; `{time}`, `{board}`, `{folder}`, `{memory}` and `{question}` are filled in, see text.ts. */
   instruction: string;
-  /** Names of its tools, comma separated. What needs a setting that is not set is left out. */
+  /** Names of its tools, comma separated: of `tools/`, saved ones, graphs in files. One whose setting is not set is left out. */
   tools: string;
   /** Settings that differ from the main agent's while it runs, by their names in config.ts. */
   settings?: Record<string, any>;
