@@ -92,8 +92,12 @@ export function toJson(value: any): string {
   return json.indexOf("\\u") < 0 ? json : rawBytes(json);
 }
 
+/** Nested as deep as that, nothing is meant; the board's JSON.parse uses up its stack, which nothing can catch. */
+const TOO_DEEP = 256;
+
 // Parses JSON text of bytes. Throws what JSON.parse throws.
 export function fromJson(text: string): any {
+  if (text.indexOf("".padEnd(TOO_DEEP, "[")) >= 0) throw new Error("nested too deeply");
   return JSON.parse(decodeEscapes(text));
 }
 
