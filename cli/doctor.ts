@@ -6,6 +6,7 @@ import { loadBuild } from "./bundle";
 import type { Command, Surroundings } from "./command";
 import { choosePort, portOptions, type PortChoice } from "./connect";
 import { type BoardInfo, createDevice, describeBoard, type Device, DeviceError, hasPackets } from "./device";
+import { isCut } from "./install";
 import { createProgress } from "./progress";
 import { problemsOf, type Settings, UsageError } from "./settings";
 import { boardLiteral, fromBytes } from "./text";
@@ -138,16 +139,20 @@ function checkVariables({ total, usage }: BoardInfo, report: Report): void {
 async function checkAgent(device: Device, io: Surroundings, report: Report): Promise<void> {
   const flash = "Run espruino-agent flash";
   const sum = await readSum(device, "agent");
-  const state = await device.evaluate<{ boot: string | null; isCut: boolean; hasRst: boolean }>(
+  const wasCut = await isCut(device);
+  const state = await device.evaluate<{ boot: string | null; hasRst: boolean }>(
     '(function(s,b){b=s.read(".bootcde");return{' +
       'boot:b===undefined?null:/require\\( *.agent. *\\)/.test(b)?"agent":"other",' +
-      'isCut:s.read("agent.new")!==undefined,hasRst:s.read(".bootrst")!==undefined}})(require("Storage"))',
+      'hasRst:s.read(".bootrst")!==undefined}})(require("Storage"))',
   );
-  if (!sum) return report("agent", "wrong", "not on the board", flash);
+  if (!sum) {
+    const text = wasCut ? "not on the board: an update with --replace was cut" : "not on the board";
+    return report("agent", "wrong", text, flash);
+  }
   const { code, problems } = await (io.build ?? (await loadBuild()))({ write: false });
   const isThis = isSame(sum, sumOf(code));
   const text = `${sum.length} bytes, CRC ${sum.crc.toString(16).padStart(8, "0")}`;
-  if (state.isCut) report("agent", "wrong", `${text}; an upload was cut`, `${flash}: it completes it`);
+  if (wasCut) report("agent", "wrong", `${text}; an upload was cut`, `${flash}: it completes it`);
   else if (problems.length > 0) report("agent", "unknown", `${text}; not compared: the sources here do not build`);
   else if (isThis) report("agent", "ok", `${packageJson.version}, ${text}, the same as here`);
   else report("agent", "wrong", `${text}, another build than the one here`, flash);

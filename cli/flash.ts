@@ -28,6 +28,7 @@ export const flashCommand: Command = {
     ["--gateway <url>", "Where the agent finds its gateway or model server: http://192.168.1.10:8089"],
     ["--token <token>", "The board's token at the gateway; better in AGENT_TOKEN, which no shell remembers"],
     ["--wifi <ssid>", "Join this network and save it; the password is asked for"],
+    ["--replace", "Where the board has no room for two agents, erase the old one first; a cut then leaves it without"],
     ["--no-boot", "Do not start the agent at power-up; takes out what an earlier flash put into .bootcde"],
     ["--json", "Print one JSON object, for scripts"],
   ],
@@ -37,7 +38,8 @@ Environment:
   AGENT_TOKEN          the token for --gateway
 
 The board keeps the agent it has until the new one is on it, proved by its CRC and tried: flash can be stopped, or the
-board unplugged, at any time, and be run again. Exit codes: 0 done; 1 it could not be done; 2 bad usage.`,
+board unplugged, at any time, and be run again. Only with --replace, on a board that has no room for both, the old agent goes
+first: a cut then leaves a board that starts to its prompt and says so, until flash is run again. Exit codes: 0 done; 1 it could not be done; 2 bad usage.`,
   async run(positional, options, io) {
     if (positional.length > 0) {
       throw new UsageError(`unexpected ${JSON.stringify(positional[0])}: the port is named by --port`);
@@ -62,6 +64,7 @@ board unplugged, at any time, and be run again. Exit codes: 0 done; 1 it could n
       replacesSettings: options.replaceConfig === true,
       wifi,
       isBoot: options.boot !== false,
+      mayReplace: options.replace === true,
     };
     try {
       const result = await withDevice(choice, io, secrets, (device) => flashBoard(device, job, progress));
@@ -92,6 +95,8 @@ export interface FlashJob {
   wifi?: { ssid: string; password: string };
   /** The agent starts at power-up. */
   isBoot: boolean;
+  /** The old agent may be erased before the new one is on the board, where there is no room for both. */
+  mayReplace?: boolean;
 }
 
 /** What was done. */
@@ -124,7 +129,7 @@ export async function flashBoard(device: Device, job: FlashJob, progress: Progre
   }
   await recover(device, progress);
 
-  const { isChanged, method } = await installAgent(device, info, job.code, progress);
+  const { isChanged, method } = await installAgent(device, info, job.code, job.mayReplace === true, progress);
   const bytes = job.code.length;
   progress.say(
     isChanged

@@ -6,11 +6,14 @@
  * file says that `agent` is to be read from there: a file of a new name is there or not, with nothing in between. Then
  * `agent` is written, on the board, from `agent.new`; last, the boot file and `agent.new` go. Wherever this is cut, a
  * later call finds what it needs to go on.
+ *
+ * Where the Storage has no room for two, and the person has said so, the old one goes first. Then a boot file stands in
+ * for the agent until the new one is there: it says at power-up that there is none, and `require("agent")` fails nowhere.
  */
 import { type BoardInfo, type Device, DeviceError, hasPackets } from "./device";
 import type { Progress } from "./progress";
 import { boardLiteral } from "./text";
-import { eraseFile, isSame, readSum, type Sum, sumOf, uploadFile } from "./upload";
+import { compactMs, eraseFile, freeSpace, isSame, readSum, sizeInStorage, type Sum, sumOf, uploadFile } from "./upload";
 
 const agentFile = "agent";
 const newFile = `${agentFile}.new`;
@@ -23,19 +26,15 @@ const storage = 'require("Storage")';
 const redirectFiles = [".boot3", ".boot2", ".boot1", ".boot0"];
 /** Makes `require("agent")` give what `agent.new` gives. */
 const redirectCode = `Modules.addCached("${agentFile}",${storage}.read("${newFile}"))`;
+/** Stands in for an agent that is not there, or not whole. One statement: a half of it does nothing. */
+const absentCode =
+  `Modules.addCached("${agentFile}",` +
+  `'print("No agent on this board: its update was not completed. Run espruino-agent flash again")')`;
 
-/** Bytes of a file's head in Storage. */
-const headBytes = 32;
 /** Room for the boot files and settings. */
 const spareBytes = 1024;
-/** Storage may have to be compacted, which erases and writes every page of it: 224 of them, at up to 0.1 s each. */
-const compactMs = 120_000;
 /** Time for an agent to start. */
 const startMs = 15_000;
-
-function sizeInStorage(bytes: number): number {
-  return headBytes + Math.ceil(bytes / 4) * 4;
-}
 
 /** What an upload that was cut has left is completed, or taken back. The board is at its prompt, without a program. */
 export async function recover(device: Device, progress: Progress): Promise<void> {
@@ -44,6 +43,10 @@ export async function recover(device: Device, progress: Progress): Promise<void>
       progress.say("An earlier upload was cut after it was proved: it is completed");
       await finishSwitch(device, name, progress);
     } else if (state === "ours" || state === "incomplete") await eraseFile(device, name);
+    else if (state === "absent") {
+      if (await isComplete(device, agentFile)) await eraseFile(device, name);
+      else progress.say("An earlier update was cut after the old agent was erased: it begins anew");
+    }
   }
   for (const name of [bootFile, settingsFile]) await recoverFile(device, name, progress);
   let isLeft = false;
@@ -57,47 +60,59 @@ export async function recover(device: Device, progress: Progress): Promise<void>
 }
 
 /**
- * Puts `code` (ASCII) into the Storage as `agent`, unless it is there already. Returns whether it had to.
- * @throws {DeviceError} it does not fit, does not arrive, or does not start: the board is as it was before
+ * Puts `code` (ASCII) into the Storage as `agent`, unless it is there already. Returns whether it had to. With
+ * `mayReplace`, the old agent is erased first where there is no room for both: from then until the end, a cut leaves the
+ * board without one.
+ * @throws {DeviceError} it does not fit, does not arrive, or does not start: the board is as it was before, or, where the
+ * old agent had to go, without one
  */
 export async function installAgent(
   device: Device,
   info: BoardInfo,
   code: string,
+  mayReplace: boolean,
   progress: Progress,
 ): Promise<{ isChanged: boolean; method?: "packets" | "lines" }> {
   const wanted = sumOf(code);
   const old = await readSum(device, agentFile);
-  if (isSame(old, wanted)) return { isChanged: false };
-  await makeRoom(device, code.length, old, progress);
+  if (isSame(old, wanted)) {
+    await eraseRedirects(device, "absent");
+    return { isChanged: false };
+  }
+  const isBeside = await findRoom(device, code.length, old, mayReplace);
+  if (!isBeside) {
+    progress.say(
+      "agent: the Storage has no room for two, so the old one is erased now. Do not unplug the board until flash says " +
+        "that it is done: it has no agent until then",
+    );
+    await redirectBoot(device, absentCode);
+    await eraseFile(device, agentFile);
+  }
+  const onCompact = (): void => progress.begin("Storage: making room. Do not unplug the board now", 0);
+  await freeSpace(device, sizeInStorage(code.length) + spareBytes, onCompact);
 
-  const target = old ? newFile : agentFile;
+  const target = old && isBeside ? newFile : agentFile;
   progress.begin(`agent: ${code.length} bytes to the board`, code.length);
   const options = { hasPackets: hasPackets(info), onProgress: (bytes: number) => progress.advance(bytes) };
   const { method } = await uploadFile(device, target, code, options);
   progress.begin("agent: trying it", 0);
   try {
-    await device.evaluate(`(require(${boardLiteral(target)}),1)`, { attempts: 1, ms: startMs });
+    const name = boardLiteral(target);
+    await device.evaluate(`(Modules.removeCached(${name}),require(${name}),1)`, { attempts: 1, ms: startMs });
   } catch (error) {
     if (!(error instanceof DeviceError)) throw error;
     await device.restart("reset");
     await eraseFile(device, target);
-    const rest = old ? "The agent that was on the board is still there" : "It was taken off the board again";
+    const rest = !old
+      ? "It was taken off the board again"
+      : isBeside
+        ? "The agent that was on the board is still there"
+        : "It was taken off the board again, which is without an agent now: there was no room for the old one";
     throw new DeviceError(`the new agent does not start on this board: ${error.message}. ${rest}`);
   }
   await device.restart("reset");
-  if (old) {
-    const places = await redirects(device);
-    const redirect = places.find(({ state }) => state === "free");
-    if (!redirect) {
-      await eraseFile(device, newFile);
-      throw new DeviceError(
-        `the board has files of its own under all of ${redirectFiles.join(", ")}: erase one of them`,
-      );
-    }
-    await writeLine(device, redirect.name, redirectCode);
-    await finishSwitch(device, redirect.name, progress);
-  }
+  if (target === newFile) await finishSwitch(device, await redirectBoot(device, redirectCode), progress);
+  else await eraseRedirects(device, "absent");
   progress.end();
   return { isChanged: true, method };
 }
@@ -133,37 +148,72 @@ export async function copyFile(device: Device, from: string, to: string, prefix 
   throw new DeviceError(`${to} is not the same as ${from} on the board: its flash may be worn out`);
 }
 
-async function makeRoom(device: Device, size: number, old: Sum | undefined, progress: Progress): Promise<void> {
-  const stats = await device.evaluate<{ free: number; trash: number }>(
-    `(function(s,t){t=s.getStats?s.getStats():{};return{free:s.getFree(),trash:t.trashBytes||0}})(${storage})`,
+/**
+ * Whether the new agent fits beside the old one; if not, it fits in the place of the old one.
+ * @throws {DeviceError} it does not fit, or it does and `mayReplace` does not allow it
+ */
+async function findRoom(device: Device, size: number, old: Sum | undefined, mayReplace: boolean): Promise<boolean> {
+  const room = await device.evaluate<number>(
+    `(function(s,t){t=s.getStats?s.getStats():{};return s.getFree()+(t.trashBytes||0)})(${storage})`,
   );
   const needed = sizeInStorage(size);
+  const freed = old ? sizeInStorage(old.length) : 0;
   // Beside the old one first; then the old one goes, and the new one is there twice for a moment.
-  const required = Math.max(needed, old ? 2 * needed - sizeInStorage(old.length) : 0) + spareBytes;
-  const room = stats.free + stats.trash;
-  if (room < required) {
-    const advice = old
-      ? ". Erase files that you do not need, or the agent itself: then a cut leaves the board without one"
-      : ". Erase files that you do not need";
-    throw new DeviceError(
-      `the board's Storage is too full: ${required} bytes are needed, ${room} are free${advice}. At its console ` +
-        `${storage}.list() names the files, ${storage}.erase("NAME") erases one`,
-    );
-  }
-  if (stats.free >= needed + spareBytes) return;
-  progress.begin("Storage: making room. Do not unplug the board now", 0);
-  await device.evaluate(`(${storage}.compact(),1)`, { attempts: 1, ms: compactMs });
-  progress.end();
+  const beside = Math.max(needed, old ? 2 * needed - freed : 0) + spareBytes;
+  if (room >= beside) return true;
+  const isEnough = old !== undefined && room + freed >= needed + spareBytes && room >= sizeInStorage(absentCode.length);
+  if (isEnough && mayReplace) return false;
+  const replace = isEnough
+    ? ", or run this again with --replace: it erases the old agent before the new one is on the board, so that a cut " +
+      "leaves the board without an agent until flash is run again"
+    : "";
+  throw new DeviceError(
+    `the board's Storage is too full${isEnough ? " for the old and the new agent" : ""}: ${beside} bytes are needed, ` +
+      `${room} are free. Erase files that you do not need${replace}. At its console ${storage}.list() names the files, ` +
+      `${storage}.erase("NAME") erases one`,
+  );
 }
 
-/** What is under each name that a redirect may have. */
-async function redirects(device: Device): Promise<{ name: string; state: "free" | "ours" | "incomplete" | "other" }[]> {
+/**
+ * What is under each name that a redirect may have: nothing, what makes `agent.new` the agent, what stands in for an
+ * agent that is not there, one of these written half, or something of the person's own.
+ */
+async function redirects(device: Device): Promise<{ name: string; state: RedirectState }[]> {
+  const codes = [redirectCode, absentCode].map(boardLiteral).join();
   const states = await device.evaluate<number[]>(
-    `${JSON.stringify(redirectFiles)}.map(function(n){n=${storage}.read(n);return n===undefined?0:` +
-      `n===${boardLiteral(redirectCode)}?1:n.length===${redirectCode.length}&&n.endsWith("\\xff")?2:3})`,
+    `(function(c){return ${JSON.stringify(redirectFiles)}.map(function(n){n=${storage}.read(n);` +
+      `return n===undefined?0:n===c[0]?1:n===c[1]?2:` +
+      `(n.length===c[0].length||n.length===c[1].length)&&n.endsWith("\xff")?3:4})})([${codes}])`,
   );
-  const names = ["free", "ours", "incomplete", "other"] as const;
+  const names = ["free", "ours", "absent", "incomplete", "other"] as const;
   return redirectFiles.map((name, i) => ({ name, state: names[states[i]!]! }));
+}
+
+type RedirectState = "free" | "ours" | "absent" | "incomplete" | "other";
+
+/** Has the board run `code` at power-up before anything that needs the agent. Returns the name of the file. */
+async function redirectBoot(device: Device, code: string): Promise<string> {
+  const own: RedirectState = code === absentCode ? "absent" : "ours";
+  const places = await redirects(device);
+  const place = places.find(({ state }) => state === own) ?? places.find(({ state }) => state === "free");
+  if (!place) {
+    await eraseFile(device, newFile);
+    throw new DeviceError(
+      `the board has files of its own under all of ${redirectFiles.join(", ")}: erase one of them`,
+    );
+  }
+  await writeLine(device, place.name, code);
+  return place.name;
+}
+
+async function eraseRedirects(device: Device, wanted: RedirectState): Promise<void> {
+  for (const { name, state } of await redirects(device)) if (state === wanted) await eraseFile(device, name);
+}
+
+/** Whether an upload of the agent was cut, so that `recover` has something to do. */
+export async function isCut(device: Device): Promise<boolean> {
+  if (await readSum(device, newFile)) return true;
+  return (await redirects(device)).some(({ state }) => state !== "free" && state !== "other");
 }
 
 /** A short file in one call. Writing the same again changes nothing. */

@@ -37,6 +37,23 @@ const maxResends = 3;
 
 const storage = 'require("Storage")';
 
+/** Bytes of a file's head in Storage. */
+const headBytes = 32;
+/** Storage may have to be compacted, which erases and writes every page of it: 224 of them, at up to 0.1 s each. */
+export const compactMs = 120_000;
+
+/** What a file of so many bytes takes of the Storage. */
+export function sizeInStorage(bytes: number): number {
+  return headBytes + Math.ceil(bytes / 4) * 4;
+}
+
+/** Has the Storage compact itself where fewer bytes are free behind its last file. The board must not lose its power. */
+export async function freeSpace(device: Device, bytes: number, onCompact = (): void => {}): Promise<void> {
+  if ((await device.evaluate<number>(`${storage}.getFree()`)) >= bytes) return;
+  onCompact();
+  await device.evaluate(`(${storage}.compact(),1)`, { attempts: 1, ms: compactMs });
+}
+
 export interface Sum {
   length: number;
   crc: number;
@@ -79,6 +96,8 @@ export async function uploadFile(
     onProgress(0);
     const printed = device.mark();
     await eraseFile(device, name);
+    // What an earlier attempt has left may take the room of this one; the time that a board needs is not a packet's.
+    if (attempt > 0) await freeSpace(device, sizeInStorage(content.length));
     if (method === "packets" && !(await openFile(device, name, content.length))) method = "lines";
     const send = method === "packets" ? sendPacket : sendLine;
     const isSent = await sendPieces(

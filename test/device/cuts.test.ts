@@ -5,7 +5,7 @@ import { createDevice, DeviceError } from "../../cli/device";
 import { flashBoard, type FlashJob } from "../../cli/flash";
 import { WireError } from "../../cli/wire";
 import { createStorage, type Storage } from "../../host-sim/storage";
-import { type Bench, createBench, createFragileStorage, quiet, type WireFaults } from "./bench";
+import { type Bench, createBench, createFragileStorage, listen, quiet, type WireFaults } from "./bench";
 import { agentCode } from "./program";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -16,6 +16,11 @@ const newCode = agentCode("new", 1500);
 const ownBoot = "var mine=1;";
 const oldSettings = '{"model":"old","apiKey":"sk-old","systemPrompt":"Grüße"}';
 const job: FlashJob = { code: newCode, settings: { model: "new", searchKey: "sk-new" }, isBoot: true };
+
+/** A little more than the bundle may have, see `esbuild.config.mjs`. */
+const bundleBytes = 150_000;
+/** What Espruino's Linux build has. */
+const smallStorage = 262_144;
 
 type Files = Record<string, string>;
 
@@ -87,6 +92,109 @@ describe.each([
     }
     // Otherwise the power was never lost in the middle.
     expect(steps).toBeGreaterThan(10);
+  });
+});
+
+describe("a Storage without room for two bundles, as Espruino's Linux build has it", () => {
+  const large = { old: agentCode("old", bundleBytes), new: agentCode("new", bundleBytes) };
+  const largeJob: FlashJob = { ...job, code: large.new };
+  const files = (): Files => ({ ...used(), agent: large.old, "photo.jpg": "mine", ".tool.blink": "exports=1" });
+  const start = (): Bench => createBench({ storage: storageWith(files(), smallStorage) });
+
+  it("is told, with the option and what it costs, and nothing is changed", async () => {
+    expect(large.old.length + large.new.length).toBeGreaterThan(smallStorage);
+    const bench = start();
+    bench.power();
+    const outcome = bench.run(flashBoard(createDevice(bench.wire()), largeJob, quiet));
+    await expect(outcome).rejects.toThrow(
+      /^the board's Storage is too full for the old and the new agent: .* --replace: .*a cut leaves the board without an/,
+    );
+    for (const [name, text] of Object.entries(files()))
+      expect(Buffer.from(bench.storage.api.read(name)!, "latin1").toString("utf8")).toBe(text);
+  });
+
+  it("--replace does not help where even one does not fit, and is not named", async () => {
+    const bench = createBench({ storage: storageWith({ ...files(), mine: "x".repeat(100_000) }, smallStorage) });
+    bench.power();
+    const replacing = { ...largeJob, code: agentCode("new", 2 * bundleBytes), mayReplace: true };
+    const outcome = bench.run(flashBoard(createDevice(bench.wire()), replacing, quiet));
+    await expect(outcome).rejects.toThrow(/^the board's Storage is too full: (?!.*--replace)/);
+    expect(bench.storage.api.read("agent")).toBe(large.old);
+  });
+
+  it("--replace keeps the old one until the new one is there where both fit", async () => {
+    const bench = createBench({ storage: storageWith(used()) });
+    bench.power();
+    const progress = listen();
+    await bench.run(flashBoard(createDevice(bench.wire()), { ...job, mayReplace: true }, progress));
+    expect(progress.lines.join("\n")).not.toMatch(/erased/);
+  });
+
+  it("with --replace, the power is lost at any step", { timeout: 240_000 }, async () => {
+    let total = 0;
+    {
+      const bench = start();
+      const fragile = createFragileStorage(bench.storage, Infinity, () => {});
+      bench.power({ storage: fragile });
+      const progress = listen();
+      await bench.run(flashBoard(createDevice(bench.wire()), { ...largeJob, mayReplace: true }, progress));
+      expect(progress.lines.join("\n")).toMatch(/no room for two, so the old one is erased now\. Do not unplug/);
+      total = fragile.steps();
+      await expectWhole(bench);
+      bench.stop();
+    }
+    // All around the beginning and the end, and some in the long middle.
+    const middle = [0.2, 0.5, 0.8].map((share) => Math.floor(total * share));
+    const places = [1, 2, 3, 4, 5, 6, 7, 8, ...middle, total - 8, total - 6, total - 5, total - 4, total - 2, total];
+    let absent = 0;
+    for (const steps of places) {
+      const bench = start();
+      const fragile = createFragileStorage(bench.storage, steps, () => wire.cut());
+      bench.power({ storage: fragile });
+      const wire = bench.wire();
+      const outcome = bench.run(flashBoard(createDevice(wire), { ...largeJob, mayReplace: true }, quiet));
+      await expect(outcome).rejects.toBeInstanceOf(WireError);
+
+      const board = bench.power();
+      const agents = bench.printed().match(/espruino-agent: ask (old|new)\r\n/g)?.length ?? 0;
+      const isAbsent = /(?:^|[\nJ])No agent on this board: .* flash again\r\n/.test(bench.printed());
+      expect({ steps, agents, isAbsent }).toEqual({ steps, agents: isAbsent ? 0 : 1, isAbsent });
+      expect(bench.printed().replace(/Uncaught [^>]*?at \.boot3[^>]*?\^\r\n/, "")).not.toMatch(/Uncaught/);
+      expect(bench.printed()).toMatch(/>$/);
+      // What the person has put behind the agent's line runs all the same.
+      expect(board.evaluate("mine")).toBe(1);
+      if (isAbsent) absent += 1;
+      // The option is needed as long as the old one is there.
+      const isOld = bench.storage.api.read("agent") === large.old;
+      await bench.run(flashBoard(createDevice(bench.wire()), { ...largeJob, mayReplace: isOld }, quiet));
+      await expectWhole(bench);
+      bench.stop();
+    }
+    expect(absent).toBeGreaterThan(5);
+  });
+
+  async function expectWhole(bench: Bench): Promise<void> {
+    const { api } = bench.storage;
+    expect(api.read("agent")).toBe(large.new);
+    expect(api.list().sort()).toEqual([".bootcde", ".tool.blink", "agent", "agent.json", "photo.jpg"]);
+    expect([api.read("photo.jpg"), api.read(".tool.blink")]).toEqual(["mine", "exports=1"]);
+    const settings = JSON.parse(Buffer.from(api.read("agent.json")!, "latin1").toString("utf8"));
+    expect(settings).toEqual({ ...JSON.parse(oldSettings), ...job.settings });
+    bench.power();
+    expect(bench.printed()).toMatch(/espruino-agent: ask new\r\n/);
+    expect(bench.printed()).not.toContain("No agent");
+  }
+
+  it("a new agent that does not start leaves a board that says that it has none", async () => {
+    const bench = start();
+    bench.power();
+    const code = `${large.new}\nthrow new Error("no PSRAM")`;
+    const outcome = bench.run(flashBoard(createDevice(bench.wire()), { ...job, code, mayReplace: true }, quiet));
+    await expect(outcome).rejects.toThrow(/no PSRAM.*without an agent now: there was no room for the old one/);
+    bench.power();
+    expect(bench.printed()).toMatch(/No agent on this board: .*Run espruino-agent flash again\r\n/);
+    await bench.run(flashBoard(createDevice(bench.wire()), largeJob, quiet));
+    await expectWhole(bench);
   });
 });
 

@@ -7,6 +7,8 @@ import { agentCode, run } from "./program";
 
 const binary = process.env.ESPRUINO_BIN;
 const longMs = 600_000;
+/** About what this repository's bundle may have: two of them do not fit the 256 kB that the Linux build has. */
+const largeBytes = 150_000;
 
 interface Cutter {
   readonly port: string;
@@ -105,5 +107,38 @@ describe.skipIf(!binary)("the interpreter", () => {
       }),
       { numRuns: 6, seed: 42, endOnFailure: true },
     );
+  });
+
+  it("with --replace, two bundles that do not fit: starts to a prompt, and the next flash completes", {
+    timeout: 2 * longMs,
+  }, async () => {
+    const send = (text: string, expected: string) =>
+      run(["console", "--port", board.port, "--send", text, "--expect", expected, "--timeout", "10"]);
+    await send('require("Storage").eraseAll()', "=");
+    await send('require("Storage").write("agent.json",\'{"model":"mine"}\')', "=true");
+    await send('require("Storage").write(".bootcde","var mine=1;")', "=true");
+    const bundles = [agentCode("old", largeBytes), agentCode("new", largeBytes)];
+    expect(await run(["flash", "--port", board.port], { bundle: bundles[0] })).toMatchObject({ code: 0, err: "" });
+    const refused = await run(["flash", "--port", board.port], { bundle: bundles[1] });
+    expect(refused.code).toBe(1);
+    expect(refused.err).toMatch(/too full for the old and the new agent: .*--replace/);
+
+    for (const [round, bytes] of [10_000, 80_000, 150_000].entries()) {
+      const bundle = bundles[(round + 1) % 2]!;
+      let isPowered: Promise<void> | undefined;
+      cutter.cutAfter(bytes, () => (isPowered = board.powerCycle()));
+      const cut = await run(["flash", "--port", cutter.port, "--replace"], { bundle });
+      expect(cut).toMatchObject({ code: 1, err: expect.stringMatching(/closed the connection|connection broke/) });
+      await isPowered;
+      expect((await send("mine", "=1")).code).toBe(0);
+      const doctor = await run(["doctor", "--port", board.port]);
+      expect(doctor.out).toMatch(/^✗ agent .*cut/m);
+      // The old one is gone: there is room.
+      expect(await run(["flash", "--port", board.port], { bundle })).toMatchObject({ code: 0, err: "" });
+      expect((await send("agentName", `="${round % 2 === 0 ? "new" : "old"}"`)).code).toBe(0);
+      const list = 'print(require("Storage").list().sort().join())';
+      expect((await send(list, ".bootcde,agent,agent.json\r")).code).toBe(0);
+      expect((await send('require("Storage").readJSON("agent.json").model', '="mine"')).code).toBe(0);
+    }
   });
 });

@@ -39,11 +39,10 @@ export async function run(args: string[], options: RunOptions = {}): Promise<Run
 
 /**
  * A bundle that says which one it is, and only if it is whole: the last statement prints what the first one holds.
- * `bytes` is about its length.
+ * `bytes` is its length, or a little less.
  */
 export function agentCode(name: string, bytes = 3000): string {
-  const filler = Array.from({ length: Math.ceil(bytes / 40) }, (_, i) => `/* ${name} ${i} ${"x".repeat(20)} */`).join(
-    "\n",
-  );
+  const line = (i: number): string => `/* ${name} ${i} `.padEnd(37, "x") + "*/";
+  const filler = Array.from({ length: Math.max(1, Math.floor((bytes - 80) / 40)) }, (_, i) => line(i)).join("\n");
   return `global.agentName="${name}";\n${filler}\nprint("espruino-agent: ask "+agentName);`;
 }
