@@ -1,6 +1,7 @@
 /** From `--port` to a board at its prompt: what `flash` and `doctor` begin with. */
 import type { Command, Options, Surroundings } from "./command";
 import { createDevice, type Device, DeviceError } from "./device";
+import type { Progress } from "./progress";
 import { UsageError } from "./settings";
 import { defaultBaudRate, listPorts, openWire, readAddress, tellPort, tellPorts, WireError } from "./wire";
 
@@ -29,16 +30,22 @@ export async function choosePort(options: Options, { stderr }: Surroundings): Pr
   return { port: ports[0]!.path, baudRate };
 }
 
-/** Opens the wire, lets `use` work with the board, and closes the wire whatever happens. */
+/**
+ * Opens the wire, lets `use` work with the board, and closes the wire whatever happens. `progress` shows what is waited
+ * for.
+ */
 export async function withDevice<T>(
   { port, baudRate }: PortChoice,
   { signal }: Surroundings,
   secrets: string[],
+  progress: Progress,
   use: (device: Device) => Promise<T>,
 ): Promise<T> {
+  progress.begin(`opening ${port}`, 0);
   const wire = await openWire(port, { baudRate, signal });
   try {
-    return await use(createDevice(wire, { secrets, signal }));
+    const onWait = (what: string): void => progress.begin(what, 0);
+    return await use(createDevice(wire, { secrets, signal, onWait }));
   } finally {
     await wire.close();
   }

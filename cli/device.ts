@@ -1,6 +1,6 @@
 /** A board with Espruino at the other end of a wire: its prompt, and expressions that it evaluates. */
 import { crc32 } from "node:zlib";
-import { explainNoPrompt, howToInstall, isCrashLoop } from "./diagnosis";
+import { explainNoPrompt, howToInstall, isCrashLoop, isOfEspruino, isPython, isStarting } from "./diagnosis";
 import { boardLiteral, fromBytes } from "./text";
 import type { Wire } from "./wire";
 
@@ -39,6 +39,16 @@ export interface Device {
    * `ms` milliseconds.
    */
   exchange<T>(bytes: string, look: (printed: string) => T | undefined, ms: number): Promise<T | undefined>;
+  /**
+   * Whether the interpreter, at its prompt, shows what is typed, and its prompt. `echo(0)` turns both off. To be asked
+   * after `wake`.
+   */
+  hasEcho(): Promise<boolean>;
+  /**
+   * What is printed until the interpreter has run what was typed, and waits on an empty line: it answers an enquiry then.
+   * Undefined where it does not in `ms` milliseconds; firmware before 2v25 never does.
+   */
+  untilIdle(ms: number): Promise<string | undefined>;
   /** Gives what is printed from now on, at most the last 64 kB; what must not be shown is masked. */
   mark(): () => string;
   /**
@@ -53,6 +63,8 @@ export interface DeviceOptions {
   secrets?: string[];
   /** Aborted: everything that waits for the board rejects. */
   signal?: AbortSignal;
+  /** Told in words what is waited for, where it takes longer than a board's answer. */
+  onWait?(what: string): void;
 }
 
 /** What is kept of the board's output. */
@@ -67,8 +79,14 @@ const quietMs = 150;
 const settleMs = 5_000;
 /** A board that says nothing in this time is silent. */
 const silenceMs = 5_000;
+/** Most boards have started in this time, and so has the agent on them. */
+const bootMs = 2_000;
 /** Time for a board that starts: boot loader, Wi-Fi, boot code. Two rounds of a crash loop, too. */
 const startMs = 14_000;
+/** What answers, but not as Espruino does, is not waited for any longer. */
+const foreignMs = 7_000;
+/** What is printed in this time, while nothing is typed, is no answer. */
+const unaskedMs = 2_000;
 /** A line that arrives damaged so often is not typed again. */
 const maxDamaged = 5;
 /** After output with an error in it, time for an answer that may still come. */
@@ -98,7 +116,7 @@ function promptOf(printed: string): "prompt" | "debugger" | "chat" | undefined {
   return prompt[1] === undefined ? "prompt" : "debugger";
 }
 
-export function createDevice(wire: Wire, { secrets = [], signal }: DeviceOptions = {}): Device {
+export function createDevice(wire: Wire, { secrets = [], signal, onWait }: DeviceOptions = {}): Device {
   let log = "";
   /** Bytes that are no longer in `log`. */
   let dropped = 0;
@@ -172,7 +190,10 @@ export function createDevice(wire: Wire, { secrets = [], signal }: DeviceOptions
     const begin = Date.now();
     const stopped: string[] = [];
     for (let round = 0; ; round++) {
-      if (round > 0) await settle();
+      if (round > 0) {
+        onWait?.(tellWaiting(since(from)));
+        await settle();
+      }
       // Nobody minds an enquiry: in chat mode it is no text, and other programs print nothing. The debugger answers it.
       const known = await exchange(enquiry, (printed) => identity.exec(printed) ?? undefined, answerMs);
       const isKnown = known !== undefined;
@@ -190,20 +211,30 @@ export function createDevice(wire: Wire, { secrets = [], signal }: DeviceOptions
       if (stopped.length === 0 && (seen === "debugger" || /Execution Interrupted/.test(printed)))
         stopped.push("stopped the program that was running");
       // With `echo(0)` there is no prompt; chat mode would have shown its own.
-      const mayListen = seen !== undefined || isKnown || (round > 0 && printed.trim() === "");
+      const mayListen =
+        seen !== undefined || isKnown || isOfEspruino(printed) || (round > 0 && printed.trim() === "");
       if (mayListen && (await answers(stopMs))) return stopped;
-      const isSilent = since(from).trim() === "";
-      if (isCrashLoop(since(from)) || Date.now() - begin > (isSilent ? silenceMs : startMs)) break;
+      if (isCrashLoop(since(from)) || Date.now() - begin > patience(since(from), wasAwake)) break;
     }
+    const seen = since(from);
+    const isUnasked = seen.trim() !== "" && !isCrashLoop(seen) && !isPython(seen) && (await printsUnasked());
     const text = mask(since(from));
-    if (!wasAwake || isCrashLoop(text)) throw new DeviceError(explainNoPrompt(wire.port, text));
+    if (!wasAwake || isCrashLoop(text)) throw new DeviceError(explainNoPrompt(wire.port, text, isUnasked));
     throw new DeviceError(`${wire.port}: the board stopped answering. Press its RESET button, and run this again`);
   }
 
-  /** Waits until the board has nothing more to print: it may be busy with what it has been sent. */
-  async function settle(): Promise<void> {
+  /** Waits until the board has nothing more to print: it may be busy with what it has been sent. False: it goes on. */
+  async function settle(): Promise<boolean> {
     const end = Date.now() + settleMs;
-    while (Date.now() < end && (await exchange("", (printed) => printed || undefined, quietMs)) !== undefined);
+    while (Date.now() < end) {
+      if ((await exchange("", (printed) => printed || undefined, quietMs)) === undefined) return true;
+    }
+    return false;
+  }
+
+  async function printsUnasked(): Promise<boolean> {
+    if (!(await settle())) return true;
+    return (await exchange("", (printed) => printed.trim() || undefined, unaskedMs)) !== undefined;
   }
 
   async function answers(ms: number): Promise<boolean> {
@@ -273,18 +304,51 @@ export function createDevice(wire: Wire, { secrets = [], signal }: DeviceOptions
         attempts: 1,
       }),
     exchange,
+    async hasEcho() {
+      if (await exchange(" ", (printed) => printed.includes(" ") || undefined, answerMs)) {
+        await exchange("\b", (printed) => printed !== "" || undefined, answerMs);
+        return true;
+      }
+      await wire.write(eraseLine);
+      return false;
+    },
+    untilIdle: (ms) =>
+      exchange(
+        enquiry,
+        (printed) => {
+          const at = printed.search(identity);
+          return at < 0 ? undefined : printed.slice(0, at);
+        },
+        ms,
+      ),
     mark() {
       const from = place();
       return () => mask(since(from));
     },
     async restart(how) {
       const from = place();
-      // Boot code may take its time: `wake` would stop it.
-      await exchange(`\x10${how}()\n`, (printed) => promptOf(printed) === "prompt" || undefined, startMs);
+      // Boot code may take its time: `wake` would stop it. Where it turns echo off there is no prompt, but an answer.
+      const isUp = (printed: string) => promptOf(printed) === "prompt" || identity.test(printed) || undefined;
+      let isThere = await exchange(`\x10${how}()\n`, isUp, bootMs);
+      for (let ms = bootMs; !isThere && ms < startMs; ms += bootMs) isThere = await exchange(enquiry, isUp, bootMs);
       await wake();
       return mask(since(from));
     },
   };
+}
+
+/** Milliseconds that are given to who has printed this; `isKnown`: it has answered before. */
+function patience(printed: string, isKnown: boolean): number {
+  if (printed.trim() === "") return silenceMs;
+  if (isKnown || isStarting(printed) || isOfEspruino(printed)) return startMs;
+  return isPython(printed) ? 0 : foreignMs;
+}
+
+function tellWaiting(printed: string): string {
+  if (printed.trim() === "") return "nothing answers so far: waiting for Espruino's prompt";
+  if (isStarting(printed)) return "the board starts: waiting for Espruino's prompt";
+  if (isOfEspruino(printed)) return "Espruino is busy: stopping its program, waiting for its prompt";
+  return "something answers, but not as Espruino does: waiting for its prompt";
 }
 
 /**

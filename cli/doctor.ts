@@ -89,7 +89,7 @@ async function checkPort(
   }
   report("port", "ok", port);
   try {
-    await checkBoard(createDevice(wire, { signal: io.signal }), io, report, work);
+    await checkBoard(createDevice(wire, { signal: io.signal, onWait: work }), io, report, work);
   } catch (error) {
     if (!(error instanceof WireError) && !(error instanceof DeviceError)) throw error;
     if (!io.signal.aborted) report("board", "wrong", error.message);

@@ -67,7 +67,7 @@ first: a cut then leaves a board that starts to its prompt and says so, until fl
       mayReplace: options.replace === true,
     };
     try {
-      const result = await withDevice(choice, io, secrets, (device) => flashBoard(device, job, progress));
+      const result = await withDevice(choice, io, secrets, progress, (device) => flashBoard(device, job, progress));
       if (isJson) io.stdout.write(`${JSON.stringify({ ok: true, port: choice.port, ...result })}\n`);
       return 0;
     } catch (error) {

@@ -98,7 +98,8 @@ export async function installAgent(
   progress.begin("agent: trying it", 0);
   try {
     const name = boardLiteral(target);
-    await device.evaluate(`(Modules.removeCached(${name}),require(${name}),1)`, { attempts: 1, ms: startMs });
+    // What stands in for it is cached.
+    await device.evaluate(`(Modules.removeAllCached(),require(${name}),1)`, { attempts: 1, ms: startMs });
   } catch (error) {
     if (!(error instanceof DeviceError)) throw error;
     await device.restart("reset");

@@ -4,6 +4,7 @@ import type { Command, Options, Surroundings } from "./command";
 import { choosePort, messageOf, portOptions, type PortChoice, withDevice } from "./connect";
 import type { Input, Output } from "./console";
 import type { Device } from "./device";
+import { createProgress } from "./progress";
 import { UsageError } from "./settings";
 import { createPlainOutput, toBytes } from "./text";
 import { openWire, type Wire, WireError } from "./wire";
@@ -65,41 +66,71 @@ function readScript(options: Options): Script {
 
 /** Types lines at the prompt, shows what the board prints, and looks for what is expected in it. */
 async function runScript(choice: PortChoice, { send, expect, ms }: Script, io: Surroundings): Promise<number> {
-  return withDevice(choice, io, [], async (device) => {
-    if (send !== undefined || expect === undefined) await device.wake();
+  const progress = createProgress(io, true);
+  const say = (text: string): void => {
+    progress.end();
+    io.stderr.write(`${text}\n`);
+  };
+  const work = async (device: Device): Promise<number> => {
+    const isTyping = send !== undefined || expect === undefined;
+    progress.begin("waiting for the board", 0);
+    if (isTyping) await device.wake();
+    const hasEcho = !isTyping || (await device.hasEcho());
+    progress.end();
+    if (!hasEcho) say("the board's echo is off, so that it shows no prompt; echo(1) turns it on");
     const shown = device.mark();
-    const stop = showBoard(device.wire, io.stdout);
+    const board = showBoard(device.wire, io.stdout);
     try {
       let printed = "";
       // What is typed comes back as an echo: only what the board prints after it counts.
-      if (send !== undefined) for (const line of send.split(/\r?\n/)) printed = await typeLine(device, line, ms);
-      else if (expect === undefined)
-        for await (const line of linesOf(io.stdin)) printed = await typeLine(device, line, ms);
+      if (send !== undefined) {
+        for (const line of send.split(/\r?\n/)) printed = await typeLine(device, line, ms, hasEcho);
+      } else if (expect === undefined) {
+        for await (const line of linesOf(io.stdin)) printed = await typeLine(device, line, ms, hasEcho);
+      }
+      let end = promptOf(printed);
+      if (expect === undefined && end !== ":") {
+        if (hasEcho) end = await endsInPrompt(device, printed, ms);
+        else end = (await endsIdle(device, board, ms)) ? ">" : undefined;
+      }
+      if (end === ":") {
+        await device.exchange("\x03", (more) => promptOf(more) === ">" || undefined, promptMs);
+        say("the input is not complete: a bracket, a comment or a text is open. The board waited for more; that was ended");
+        return 1;
+      }
       if (expect === undefined) {
-        if (await endsInPrompt(device, printed, ms)) return 0;
-        io.stderr.write(`the prompt did not come back within ${ms / 1000} s\n`);
+        if (end !== undefined) return 0;
+        say(`the prompt did not come back within ${ms / 1000} s`);
         return 1;
       }
       const wanted = toBytes(expect);
       const isThere = (text: string): true | undefined => text.includes(wanted) || undefined;
       if (isThere(printed) ?? (await device.exchange("", (more) => isThere(printed + more), ms))) return 0;
-      io.stderr.write(
-        `${JSON.stringify(expect)} was not printed within ${ms / 1000} s${shown() === "" ? "; nothing was" : ""}\n`,
-      );
+      say(`${JSON.stringify(expect)} was not printed within ${ms / 1000} s${shown() === "" ? "; nothing was" : ""}`);
       return 1;
     } finally {
-      stop();
+      board.stop();
     }
-  });
+  };
+  try {
+    return await withDevice(choice, io, [], progress, work);
+  } finally {
+    progress.end();
+  }
 }
 
-/** The prompt at the end of what the board prints: for its own, or within a statement that goes on. */
-const prompt = /(?:^|[\r\n]|\x1b\[J)[>:](?:\x1b\[[A-Z])*$/;
+/** The prompt at the end of what the board prints: `>`, or `:` where it waits for the rest of a statement. */
+const prompt = /(?:^|[\r\n]|\x1b\[J)([>:])(?:\x1b\[[A-Z])*$/;
+
+function promptOf(printed: string): string | undefined {
+  return prompt.exec(printed)?.[1];
+}
 
 /** Types one line; gives what was printed behind its echo until there was a prompt again, or nothing for a moment. */
-async function typeLine(device: Device, line: string, ms: number): Promise<string> {
+async function typeLine(device: Device, line: string, ms: number, hasEcho: boolean): Promise<string> {
   const bytes = toBytes(line);
   const behindEcho = (printed: string): string | undefined => {
+    if (!hasEcho) return printed;
     const at = printed.indexOf(`${bytes}\r\n`);
     return at < 0 ? undefined : printed.slice(at + bytes.length);
   };
@@ -107,11 +138,11 @@ async function typeLine(device: Device, line: string, ms: number): Promise<strin
   await device.exchange(
     `${bytes}\r`,
     (printed) => {
-      // A board with `echo(0)` shows no echo and no prompt.
       last = behindEcho(printed) ?? "";
-      return prompt.test(last) || undefined;
+      return promptOf(last);
     },
-    Math.min(ms, promptMs),
+    // Without a prompt there is nothing to wait for: the next line waits in the board.
+    Math.min(ms, hasEcho ? promptMs : quietMs),
   );
   return last;
 }
@@ -121,15 +152,24 @@ const promptMs = 3_000;
 /** The prompt is there, and nothing more comes: a word of the agent's begins a moment after its line. */
 const quietMs = 200;
 
-async function endsInPrompt(device: Device, printed: string, ms: number): Promise<boolean> {
+async function endsInPrompt(device: Device, printed: string, ms: number): Promise<string | undefined> {
   let text = printed;
   const end = Date.now() + ms;
   while (Date.now() < end) {
     const more = await device.exchange("", (bytes) => bytes || undefined, quietMs);
-    if (more === undefined && prompt.test(text)) return true;
+    if (more === undefined && promptOf(text) !== undefined) return promptOf(text);
     text += more ?? "";
   }
-  return false;
+  return undefined;
+}
+
+/** Where there is no prompt: shows what the board prints until it has done everything. */
+async function endsIdle(device: Device, board: Shown, ms: number): Promise<boolean> {
+  board.stop();
+  const printed = device.mark();
+  const answer = await device.untilIdle(ms);
+  board.show(answer ?? printed());
+  return answer !== undefined;
 }
 
 async function* linesOf(input: Input): AsyncGenerator<string> {
@@ -144,19 +184,30 @@ async function* linesOf(input: Input): AsyncGenerator<string> {
   if (rest !== "") yield rest;
 }
 
+/** What shows a board's bytes. */
+interface Shown {
+  show(bytes: string): void;
+  /** Shows no more of what comes. What was held back for a line to be whole is written. */
+  stop(): void;
+}
+
 /** Shows what the board prints from now on, as text; where it is no terminal, without what a terminal is told. */
-function showBoard(wire: Wire, stdout: Output): () => void {
-  if (stdout.isTTY !== true) {
-    const plain = createPlainOutput((text) => void stdout.write(text));
-    const stop = wire.onData((bytes) => plain.feed(bytes));
-    return () => {
-      stop();
-      plain.end();
-    };
-  }
+function showBoard(wire: Wire, stdout: Output): Shown {
   // Characters arrive in pieces.
   const decoder = new StringDecoder("utf8");
-  return wire.onData((bytes) => void stdout.write(decoder.write(Buffer.from(bytes, "latin1"))));
+  const plain = stdout.isTTY === true ? undefined : createPlainOutput((text) => void stdout.write(text));
+  const show = (bytes: string): void => {
+    if (plain) plain.feed(bytes);
+    else stdout.write(decoder.write(Buffer.from(bytes, "latin1")));
+  };
+  const stop = wire.onData(show);
+  return {
+    show,
+    stop() {
+      stop();
+      plain?.end();
+    },
+  };
 }
 
 /** Ctrl-]: what telnet and others leave by. It means nothing to Espruino. */

@@ -564,6 +564,7 @@ const installModules = (bridge: Bridge, options: GlobalsOptions, sd: Sd): object
   functions(Modules, {
     getCached: () => library.newArray(Object.keys(modules)),
     removeCached(name: unknown) {
+      if (!Object.hasOwn(modules, str(name))) return fail("Error", `Module "${str(name)}" not found`);
       delete modules[str(name)];
     },
     removeAllCached() {

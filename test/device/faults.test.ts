@@ -62,20 +62,72 @@ describe("what is at the end of the wire is told", () => {
     ["nothing", "", 500, [/^test: nothing answers/, /esptool/, /espruino_2v27_esp32\.tgz/]],
     ["a crash loop", bootLog + panic, 1500, [/restarts again and again: Guru Meditation/, /erase_region 0x320000/]],
     ["too little power", `${bootLog}Brownout detector was triggered\r\n`, 1500, [/too little power/]],
-    ["a boot loader that finds nothing", bootLog, 20_000, [/no Espruino on this board/, /0x10000 espruino_esp32\.bin/]],
+    ["a boot loader that finds nothing", bootLog, 20_000, [/only the board's boot loader/, /If it has none: /, /0x10000 espruino_esp32\.bin/]],
     ["the download mode", `${bootLog}waiting for download\r\n`, 20_000, [/BOOT pin/, /RESET/]],
     ["another baud rate", "\x9c\xfe\x00\xe0\x1c\x8e\xff\x13\xf2ab\x80", 300, [/wrong baud rate/, /115200/]],
     ["MicroPython", "MicroPython v1.20 on 2023; ESP32\r\n>>> ", 20_000, [/runs Python/]],
-    ["another program", "temperature: 21.5\r\n", 1000, [/no Espruino: "temperature/]],
+    [
+      "something that prints now and then",
+      "temperature: 21.5\r\n",
+      1000,
+      [/prints all the time \("temperature: 21\.5"\)/, /RESET/, /^(?!.*esptool)/s],
+    ],
+    ["something that prints without end", "tick tick\r\n", 10, [/all the time \("tick tick"\)/, /^(?!.*esptool)/s]],
+    [
+      "an Espruino that prints without end",
+      "Uncaught Error: no\r\n    at REPL (:1:21)\r\ntick\r\ntick\r\n",
+      10,
+      [/^test: Espruino is there, but something prints all the time \("tick"\)/, /\.bootcde/, /^(?!.*esptool)/s],
+    ],
+    [
+      "an Espruino that prints without end, after RESET",
+      `${bootLog}>\r\nx\r\nx\r\n`,
+      10_000,
+      [/^test: Espruino is there/, /^(?!.*esptool)/s],
+    ],
     ["a password", "\r\npassword>", 1000, [/has a password/]],
   ])("%s", async (_, text, everyMs, messages) => {
     const message = await explain(text, everyMs);
     for (const expected of messages) expect(message).toMatch(expected);
   });
 
+  /** What `wake` says of something that answers. */
+  async function explainAnswer(answer: (bytes: string) => string, port = "test"): Promise<string> {
+    const thing = createThing((bytes, say) => say(answer(bytes)));
+    const bench = createBench();
+    const waits: string[] = [];
+    const wire = { ...createFaultyWire(thing.console), port };
+    const device = createDevice(wire, { onWait: (what) => void waits.push(what) });
+    const outcome = await bench.run(device.wake().catch((error: unknown) => error));
+    expect(outcome).toBeInstanceOf(DeviceError);
+    if (waits.length > 0) expect(waits[0]).toMatch(/waiting for/);
+    return (outcome as Error).message;
+  }
+
+  it("a wire that ends in itself", async () => {
+    const message = await explainAnswer((bytes) => bytes);
+    expect(message).toMatch(/comes back as it is, and nothing else: .*RX and TX/);
+    expect(message).not.toMatch(/baud|esptool/);
+  });
+
+  it("another firmware with a prompt of its own, at the end of a bridge whose port is not known", async () => {
+    const message = await explainAnswer(
+      (bytes) => (bytes.includes("\r") ? "\r\nesp32> Unrecognized command\r\nesp32> " : ""),
+      "tcp://10.0.0.5:3333",
+    );
+    expect(message).toMatch(/answers, but not as Espruino does: "esp32> Unrecognized command/);
+    expect(message).toMatch(/--port PORT --baud/);
+    expect(message).toMatch(/\(at the machine that tcp:\/\/10\.0\.0\.5:3333 leads to: PORT is/);
+    expect(message).not.toContain("ttyUSB0");
+  });
+
+  it("MicroPython that answers", async () => {
+    expect(await explainAnswer((bytes) => (bytes.includes("\r") ? "\r\nSyntaxError\r\n>>> " : ""))).toMatch(/runs Python/);
+  });
+
   it("an Espruino that does not answer", async () => {
     expect(await explain(" 2v29 (c) 2025 G.Williams\r\nhttp://espruino.com/Donate\r\n", 20_000)).toMatch(
-      /has started, but does not/,
+      /Espruino is there, but does not/,
     );
   });
 
