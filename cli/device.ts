@@ -51,11 +51,20 @@ export interface Device {
   untilIdle(ms: number): Promise<string | undefined>;
   /** Gives what is printed from now on, at most the last 64 kB; what must not be shown is masked. */
   mark(): () => string;
-  /**
-   * `reset()`: an empty interpreter, no boot code; `load()`: as after power-up. Returns what was printed until the
-   * prompt was there, masked.
-   */
-  restart(how: "reset" | "load"): Promise<string>;
+  /** `reset()`: an empty interpreter, no boot code; at its prompt. */
+  reset(): Promise<void>;
+  /** `load()`: as after power-up. Nothing is stopped to get the prompt. */
+  load(): Promise<Loaded>;
+}
+
+/** How a board came up. What was printed is masked. */
+export interface Loaded {
+  /** What was printed first, until it was up; at most 64 kB. */
+  printed: string;
+  /** What was printed last. */
+  last: string;
+  /** It gave its prompt, or the agent's, and did so still a moment later. */
+  isUp: boolean;
 }
 
 export interface DeviceOptions {
@@ -67,6 +76,9 @@ export interface DeviceOptions {
   onWait?(what: string): void;
 }
 
+/** What `wake` says where the board gave no prompt before Ctrl-C. */
+export const stoppedProgram = "stopped the program that was running";
+
 /** What is kept of the board's output. */
 const logBytes = 65_536;
 
@@ -77,6 +89,10 @@ const stopMs = 1_500;
 /** A board that prints nothing for so long has done what it was sent; one that goes on printing is not waited for. */
 const quietMs = 150;
 const settleMs = 5_000;
+/** A board that has just come up is looked at for so long. */
+const watchMs = 2_000;
+/** What is kept of the last that it has printed. */
+const lastBytes = 4_096;
 /** A board that says nothing in this time is silent. */
 const silenceMs = 5_000;
 /** Most boards have started in this time, and so has the agent on them. */
@@ -209,7 +225,7 @@ export function createDevice(wire: Wire, { secrets = [], signal, onWait }: Devic
       if (leave !== "") await exchange(leave, (printed) => promptOf(printed) === "prompt" || undefined, stopMs);
       const printed = since(from);
       if (stopped.length === 0 && (seen === "debugger" || /Execution Interrupted/.test(printed)))
-        stopped.push("stopped the program that was running");
+        stopped.push(stoppedProgram);
       // With `echo(0)` there is no prompt; chat mode would have shown its own.
       const mayListen =
         seen !== undefined || isKnown || isOfEspruino(printed) || (round > 0 && printed.trim() === "");
@@ -325,16 +341,48 @@ export function createDevice(wire: Wire, { secrets = [], signal, onWait }: Devic
       const from = place();
       return () => mask(since(from));
     },
-    async restart(how) {
-      const from = place();
-      // Boot code may take its time: `wake` would stop it. Where it turns echo off there is no prompt, but an answer.
-      const isUp = (printed: string) => promptOf(printed) === "prompt" || identity.test(printed) || undefined;
-      let isThere = await exchange(`\x10${how}()\n`, isUp, bootMs);
-      for (let ms = bootMs; !isThere && ms < startMs; ms += bootMs) isThere = await exchange(enquiry, isUp, bootMs);
+    async reset() {
+      await restart("reset", () => {});
       await wake();
-      return mask(since(from));
+    },
+    async load() {
+      const from = place();
+      let first = "";
+      const see = (printed: string): void => {
+        if (dropped <= from) first = printed;
+      };
+      await restart("load", see);
+      let isUp = await isAlive(since(from));
+      if (isUp) {
+        // What hangs or restarts a board has often a timer of its own.
+        await exchange("", () => undefined, watchMs);
+        isUp = await isAlive(since(from));
+      }
+      see(since(from));
+      return { printed: mask(first), last: mask(since(from).slice(-lastBytes)), isUp };
     },
   };
+
+  /** Types it, and waits until the board is up, or a time over which none takes as long. `see` sees what is printed. */
+  async function restart(how: "reset" | "load", see: (printed: string) => void): Promise<void> {
+    const from = place();
+    // Boot code may take its time: `wake` would stop it. Where it turns echo off there is no prompt, but an answer.
+    const look = (): true | undefined => {
+      const printed = since(from);
+      see(printed);
+      return promptOf(printed) !== undefined || identity.test(printed) || undefined;
+    };
+    let isThere = await exchange(`\x10${how}()\n`, look, bootMs);
+    for (let ms = bootMs; !isThere && ms < startMs; ms += bootMs) {
+      onWait?.("the board starts: waiting for its prompt");
+      isThere = await exchange(enquiry, look, bootMs);
+    }
+  }
+
+  /** Whether it answers as it is; the agent's chat is not spoken to. */
+  async function isAlive(printed: string): Promise<boolean> {
+    return promptOf(printed) === "chat" || answers(stopMs);
+  }
 }
 
 /** Milliseconds that are given to who has printed this; `isKnown`: it has answered before. */

@@ -45,14 +45,15 @@ function isEcho(text: string): boolean {
   return /[\x03\x05]/.test(rest) && /^[\x03\x05\s]*$/.test(rest);
 }
 
-/** The line that is printed most often, as it may be shown. */
-function usualLine(text: string): string {
+/** The line that is printed most often, as it may be shown; "" where none is `least` times. */
+export function usualLine(text: string, least = 1): string {
   const counts = new Map<string, number>();
-  for (const line of fromBytes(text).split(/[\r\n]+/)) {
+  for (const line of fromBytes(withoutEscapes(text)).split(/[\r\n]+/)) {
     const shown = line.replace(/[\x00-\x1f\x7f]/g, "").trim().slice(0, 60);
     if (shown !== "" && shown !== ">") counts.set(shown, (counts.get(shown) ?? 0) + 1);
   }
-  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? "";
+  const [line, count] = [...counts].sort(([, a], [, b]) => b - a)[0] ?? ["", 0];
+  return count >= least ? line : "";
 }
 
 /**

@@ -5,8 +5,8 @@ import { readBoardSettings } from "./board-settings";
 import { loadBuild } from "./bundle";
 import type { Command, Surroundings } from "./command";
 import { choosePort, portOptions, type PortChoice } from "./connect";
-import { type BoardInfo, createDevice, describeBoard, type Device, DeviceError, hasPackets } from "./device";
-import { isCut } from "./install";
+import { type BoardInfo, createDevice, describeBoard, type Device, DeviceError, hasPackets, stoppedProgram } from "./device";
+import { isCut, ownBytes, readBoot } from "./install";
 import { createProgress } from "./progress";
 import { problemsOf, type Settings, UsageError } from "./settings";
 import { boardLiteral, fromBytes } from "./text";
@@ -115,6 +115,7 @@ async function checkBoard(
   );
   checkVariables(info, report);
   await checkAgent(device, io, report);
+  await checkBoot(device, stopped.includes(stoppedProgram), report);
   await checkClock(device, report);
   const settings = await checkSettings(device, report);
   work("Wi-Fi");
@@ -140,11 +141,6 @@ async function checkAgent(device: Device, io: Surroundings, report: Report): Pro
   const flash = "Run espruino-agent flash";
   const sum = await readSum(device, "agent");
   const wasCut = await isCut(device);
-  const state = await device.evaluate<{ boot: string | null; hasRst: boolean }>(
-    '(function(s,b){b=s.read(".bootcde");return{' +
-      'boot:b===undefined?null:/require\\( *.agent. *\\)/.test(b)?"agent":"other",' +
-      'hasRst:s.read(".bootrst")!==undefined}})(require("Storage"))',
-  );
   if (!sum) {
     const text = wasCut ? "not on the board: an update with --replace was cut" : "not on the board";
     return report("agent", "wrong", text, flash);
@@ -156,11 +152,25 @@ async function checkAgent(device: Device, io: Surroundings, report: Report): Pro
   else if (problems.length > 0) report("agent", "unknown", `${text}; not compared: the sources here do not build`);
   else if (isThis) report("agent", "ok", `${packageJson.version}, ${text}, the same as here`);
   else report("agent", "wrong", `${text}, another build than the one here`, flash);
+}
 
-  if (state.boot === "agent" && !state.hasRst) report("boot", "ok", ".bootcde starts the agent at power-up");
-  else if (state.boot === "agent") {
+/** What runs at power-up. `wasStopped`: the board gave no prompt before what ran was stopped. */
+async function checkBoot(device: Device, wasStopped: boolean, report: Report): Promise<void> {
+  const boot = await readBoot(device);
+  if (boot.hasLine && !boot.hasRst) report("boot", "ok", ".bootcde starts the agent at power-up");
+  else if (boot.hasLine) {
     report("boot", "wrong", "a file .bootrst runs in the place of .bootcde", 'require("Storage").erase(".bootrst")');
   } else report("boot", "unknown", 'the agent is not started at power-up; require("agent") starts it');
+  const own = ownBytes(boot);
+  if (own === 0) return;
+  const text = `.bootcde has ${own} bytes of code of your own`;
+  if (!wasStopped) return report("boot code", "unknown", text);
+  report(
+    "boot code",
+    "wrong",
+    `${text}; the board gave no prompt before what ran was stopped`,
+    'Does that code end? require("Storage").erase(".bootcde") takes it out; flash then writes the agent\'s line anew',
+  );
 }
 
 const dayMs = 86_400_000;

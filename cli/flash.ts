@@ -4,8 +4,9 @@ import { isSecretName, writeBoardSettings } from "./board-settings";
 import { makeBundle } from "./bundle";
 import type { Command, Options, Surroundings } from "./command";
 import { choosePort, messageOf, portOptions, withDevice } from "./connect";
-import { type BoardInfo, describeBoard, type Device, DeviceError } from "./device";
-import { installAgent, recover, setBoot } from "./install";
+import { type BoardInfo, describeBoard, type Device, DeviceError, type Loaded } from "./device";
+import { usualLine } from "./diagnosis";
+import { installAgent, ownBytes, readBoot, recover, setBoot } from "./install";
 import { createProgress, type Progress } from "./progress";
 import { problemsOf, readSettingsFile, type Settings, UsageError } from "./settings";
 import { fromBytes } from "./text";
@@ -121,7 +122,7 @@ export async function flashBoard(device: Device, job: FlashJob, progress: Progre
   for (const line of await device.wake()) progress.say(`board: ${line}`);
   progress.begin("board: an empty interpreter", 0);
   // Nothing of a program is in the way then, and none of it runs from files that move.
-  await device.restart("reset");
+  await device.reset();
   const info = await describeBoard(device);
   progress.say(`board: ${tellBoard(info)}`);
   if (job.wifi && !info.modules.split(",").includes("Wifi")) {
@@ -161,11 +162,13 @@ export async function flashBoard(device: Device, job: FlashJob, progress: Progre
     result.wifi = { ssid: job.wifi.ssid, ip };
     progress.say(`wifi: the board is ${ip || "connected"} in ${job.wifi.ssid}, and joins it at power-up`);
   }
+  const boot = await readBoot(device);
   progress.begin("starting", 0);
-  const printed = await device.restart("load");
+  const loaded = await device.load();
   progress.end();
   if (job.isBoot) {
-    if (!printed.includes("espruino-agent:")) throw new DeviceError(explainStart(printed));
+    const problem = explainStart(loaded, ownBytes(boot), device.wire.port);
+    if (problem !== undefined) throw new DeviceError(`everything is on the board, but ${problem}`);
     progress.say("The agent runs. espruino-agent console opens its console, espruino-agent doctor checks the rest");
   }
   return result;
@@ -179,12 +182,33 @@ export function tellBoard(info: BoardInfo): string {
   );
 }
 
-function explainStart(printed: string): string {
-  const lines = fromBytes(printed)
+/** What the agent prints when it has been loaded. */
+const banner = "espruino-agent:";
+
+/** What is wrong with a board that was started, and what to do; undefined where all is well. */
+function explainStart({ printed, last, isUp }: Loaded, own: number, port: string): string | undefined {
+  const isLoaded = printed.includes(banner);
+  const isRestarted = printed.split(banner).length > 2;
+  if (isLoaded && isUp && !isRestarted) return undefined;
+  const error = fromBytes(printed)
     .split(/\r?\n/)
-    .map((line) => line.replace(/[\x00-\x1f]/g, "").trim());
-  const error = lines.find((line) => /Uncaught|OUT OF MEMORY|Error/.test(line));
-  return `everything is on the board, but the agent did not start with it${error ? `: ${error}` : ""}`;
+    .map((line) => line.replace(/[\x00-\x1f]/g, "").trim())
+    .find((line) => /Uncaught|OUT OF MEMORY|Error/.test(line));
+  const usual = usualLine(last, 3);
+  const what = !isLoaded
+    ? `the agent did not start with it${error ? `: ${error}` : ""}`
+    : isRestarted
+      ? "the board restarts by itself after the agent was loaded"
+      : `the board does not answer after the agent was loaded${usual === "" ? "" : `; it prints ${JSON.stringify(usual)}`}`;
+  if (isLoaded || own > 0) {
+    const code = own > 0 ? `Its .bootcde has ${own} bytes of code of your own beside the agent's line. ` : "";
+    const cause = own > 0 ? "If that is the cause, take it out" : "To take out what runs at power-up";
+    return (
+      `${what}. ${code}${cause}: open espruino-agent console --port ${port}, press the board's RESET button and then ` +
+      'Ctrl-C, type require("Storage").erase(".bootcde"), and run flash again'
+    );
+  }
+  return what;
 }
 
 /** Settings from `--config` and, over them, `--gateway` and its token. Checked by the board's own rules. */

@@ -102,7 +102,7 @@ export async function installAgent(
     await device.evaluate(`(Modules.removeAllCached(),require(${name}),1)`, { attempts: 1, ms: startMs });
   } catch (error) {
     if (!(error instanceof DeviceError)) throw error;
-    await device.restart("reset");
+    await device.reset();
     await eraseFile(device, target);
     const rest = !old
       ? "It was taken off the board again"
@@ -111,7 +111,7 @@ export async function installAgent(
         : "It was taken off the board again, which is without an agent now: there was no room for the old one";
     throw new DeviceError(`the new agent does not start on this board: ${error.message}. ${rest}`);
   }
-  await device.restart("reset");
+  await device.reset();
   if (target === newFile) await finishSwitch(device, await redirectBoot(device, redirectCode), progress);
   else await eraseRedirects(device, "absent");
   progress.end();
@@ -261,12 +261,7 @@ async function recoverFile(device: Device, name: string, progress: Progress): Pr
  * the agent's line is put before it, and taken out again. It is changed on the board, and not sent to this computer.
  */
 export async function setBoot(device: Device, isWanted: boolean): Promise<string> {
-  const { length, hasLine, isOurs, hasRst } = await device.evaluate<BootState>(
-    `(function(s,t){t=s.read("${bootFile}");return{length:t===undefined?0:t.length,` +
-      `hasLine:t!==undefined&&/require\\( *.agent. *\\)/.test(t),` +
-      `isOurs:t!==undefined&&t.startsWith(${boardLiteral(startLine)}),` +
-      `hasRst:s.read(".bootrst")!==undefined}})(${storage})`,
-  );
+  const { length, hasLine, isOurs, hasRst } = await readBoot(device);
   const warning = hasRst
     ? ". But a file .bootrst is there, which Espruino runs in its place: put the line there, or erase it"
     : "";
@@ -291,12 +286,32 @@ export async function setBoot(device: Device, isWanted: boolean): Promise<string
   return `${bootFile} no longer starts the agent: the line is taken out, the rest stays`;
 }
 
-interface BootState {
+/** What runs at power-up. */
+export interface BootState {
+  /** Bytes of `.bootcde`; 0 where there is none. */
   length: number;
+  /** It starts the agent. */
   hasLine: boolean;
   /** It begins as this program writes it. */
   isOurs: boolean;
+  /** A file `.bootrst` is there, which Espruino runs in its place. */
   hasRst: boolean;
+}
+
+export function readBoot(device: Device): Promise<BootState> {
+  return device.evaluate<BootState>(
+    `(function(s,t){t=s.read("${bootFile}");return{length:t===undefined?0:t.length,` +
+      `hasLine:t!==undefined&&/require\\( *.agent. *\\)/.test(t),` +
+      `isOurs:t!==undefined&&t.startsWith(${boardLiteral(startLine)}),` +
+      `hasRst:s.read(".bootrst")!==undefined}})(${storage})`,
+  );
+}
+
+/** Bytes of the person's own code in `.bootcde`, about: without the agent's line. */
+export function ownBytes({ length, hasLine }: BootState): number {
+  if (!hasLine) return length;
+  const rest = length - startLine.length;
+  return rest <= ";\r\n".length ? 0 : rest;
 }
 
 /** Puts `prefix` before a file, or takes `skip` bytes from its beginning; one whole file is always on the board. */

@@ -66,6 +66,12 @@ describe("doctor", () => {
       {},
       { name: "boot", status: "wrong", fix: 'require("Storage").erase(".bootrst")' },
     ],
+    [
+      "code of one's own at power-up",
+      { agent, ".bootcde": `${boot};\nvar mine=1;` },
+      {},
+      { name: "boot code", status: "unknown", text: ".bootcde has 13 bytes of code of your own" },
+    ],
     ["no settings", { agent }, {}, { name: "settings", status: "wrong", fix: expect.stringContaining("set_config") }],
     [
       "settings that are no JSON",
@@ -136,6 +142,11 @@ describe("doctor", () => {
     } finally {
       await server.close();
     }
+  });
+
+  it("no code of one's own where there is none but the agent's line", async () => {
+    const { checks } = await examine({ agent, ".bootcde": `${boot};\n` });
+    expect(checks.map(({ name }) => name)).not.toContain("boot code");
   });
 
   it("names the ports where none is chosen", async () => {

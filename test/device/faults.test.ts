@@ -341,6 +341,71 @@ describe("flash", () => {
     await expect(outcome).rejects.toThrow(/everything is on the board, but the agent did not start/);
   });
 
+  /** `flash` onto a board with code of its own in `.bootcde`. */
+  async function flashOver(own: string, faults: WireFaults = {}) {
+    const storage = createStorage();
+    if (own !== "") storage.api.write(".bootcde", own);
+    const bench = createBench({ storage });
+    bench.power();
+    const progress = listen();
+    const work = flashBoard(createDevice(bench.wire(faults)), job(agentCode("new", 500)), progress);
+    const outcome = await bench.run(work.catch((error: unknown) => (error as Error).message));
+    return { outcome, lines: progress.lines.join("\n") };
+  }
+
+  it.each<[string, string, RegExp]>([
+    ["restarts the board", "setTimeout(function(){E.reboot()},500)", /the board restarts by itself after the agent was/],
+    [
+      "takes the console away",
+      "if(global.agentName)E.setConsole(null,{force:true})",
+      /the board does not answer after the agent was loaded\. Its/,
+    ],
+    [
+      "takes it away a moment later",
+      "setTimeout(function(){E.setConsole(null,{force:true})},900)",
+      /the board does not answer after the agent was loaded\. Its/,
+    ],
+  ])("says so where the person's own code behind the agent's line %s", async (_, own, message) => {
+    const { outcome, lines } = await flashOver(own);
+    expect(outcome).toMatch(/^everything is on the board, but /);
+    expect(outcome).toMatch(message);
+    expect(outcome).toMatch(/has \d+ bytes of code of your own .*\.erase\("\.bootcde"\)/);
+    expect(lines).not.toContain("The agent runs");
+  });
+
+  it.each([
+    ["prints all the time", 'setInterval(function(){print("tick")},50)'],
+    ["turns the echo off", "echo(0)"],
+    [
+      "goes into a chat",
+      'if(global.agentName){E.setConsole(null,{force:true});Serial1.write("\\r\\nyou> ")}',
+    ],
+  ])("is content where the person's own code %s", async (_, own) => {
+    const { outcome, lines } = await flashOver(own);
+    expect(outcome).toMatchObject({ isStarted: true });
+    expect(lines).toContain("The agent runs");
+  });
+
+  it("says what a board prints that answers nothing after the agent was loaded", async () => {
+    let isOver = false;
+    const toHost = (bytes: string): string => {
+      isOver ||= bytes.includes("espruino-agent: ask new");
+      return isOver && !bytes.includes("espruino-agent") ? "x\r\n" : bytes;
+    };
+    let isTrying = true;
+    const { outcome } = await flashOver("", {
+      toHost: (bytes) => {
+        // The first time it is tried.
+        if (isTrying && bytes.includes("espruino-agent: ask new")) {
+          isTrying = false;
+          return bytes;
+        }
+        return isTrying ? bytes : toHost(bytes);
+      },
+    });
+    expect(outcome).toMatch(/does not answer after the agent was loaded; it prints "x"\. To take out what runs at power-up/);
+  });
+
   it("keeps the board's settings, escapes and secrets in them, too", async () => {
     const storage = createStorage();
     storage.api.write(
