@@ -12,6 +12,11 @@ export interface Surroundings {
   build?: typeof buildBundle;
   /** Aborted from outside (a signal, a closed pipe); the reason is the exit code. */
   signal: AbortSignal;
+  /**
+   * Called where this program cannot look at signals for a while (`true`), and when it can again: in between they end
+   * the process at once.
+   */
+  onBlocked?(isBlocked: boolean): void;
 }
 
 /**

@@ -45,10 +45,10 @@ export interface Device {
    */
   hasEcho(): Promise<boolean>;
   /**
-   * What is printed until the interpreter has run what was typed, and waits on an empty line: it answers an enquiry then.
-   * Undefined where it does not in `ms` milliseconds; firmware before 2v25 never does.
+   * Waits until the interpreter has run what was typed, and is at an empty line: it answers an enquiry then. False where
+   * it does not in `ms` milliseconds; firmware before 2v25 never does.
    */
-  untilIdle(ms: number): Promise<string | undefined>;
+  untilIdle(ms: number): Promise<boolean>;
   /** Gives what is printed from now on, at most the last 64 kB; what must not be shown is masked. */
   mark(): () => string;
   /** `reset()`: an empty interpreter, no boot code; at its prompt. */
@@ -118,7 +118,7 @@ const holdLine = "\x10for(let t=getTime()+.02;getTime()<t;);\n";
 const holdBytes = 64;
 
 /** Answer of newer firmware to an enquiry (Ctrl-E) on an empty line. */
-const identity = /Espruino \d+v\d+\S* ([^\r\n]+)\r?\n/;
+export const identity = /Espruino \d+v\d+\S* ([^\r\n]+)\r?\n/;
 const enquiry = "\x05";
 const interrupt = "\x03";
 /** Takes the line that is being typed away, whatever it is. */
@@ -328,15 +328,8 @@ export function createDevice(wire: Wire, { secrets = [], signal, onWait }: Devic
       await wire.write(eraseLine);
       return false;
     },
-    untilIdle: (ms) =>
-      exchange(
-        enquiry,
-        (printed) => {
-          const at = printed.search(identity);
-          return at < 0 ? undefined : printed.slice(0, at);
-        },
-        ms,
-      ),
+    untilIdle: async (ms) =>
+      (await exchange(enquiry, (printed) => identity.test(printed) || undefined, ms)) ?? false,
     mark() {
       const from = place();
       return () => mask(since(from));

@@ -213,7 +213,8 @@ async function start(options: SimOptions, surroundings: Surroundings): Promise<n
     }
 
     install(storage, code);
-    board = createBoard({ ...devices.hardware, storage: layOver(storage, settings) });
+    const onLongRun = (isRunning: boolean): void => tellLongRun(isRunning, surroundings);
+    board = createBoard({ ...devices.hardware, storage: layOver(storage, settings), onLongRun });
     const watch = watchAgent(board);
     const broken = new AbortController();
     const problems: string[] = [];
@@ -240,6 +241,20 @@ async function start(options: SimOptions, surroundings: Surroundings): Promise<n
     await model?.close();
     for (const { descriptor } of files) closeSync(descriptor);
   }
+}
+
+/**
+ * As long as the board's program runs without a pause, this process cannot look at the keyboard or at signals: they end
+ * it at once, and the keys make signals.
+ */
+function tellLongRun(isRunning: boolean, { stdin, stderr, onBlocked }: Surroundings): void {
+  onBlocked?.(isRunning);
+  if (stdin.isTTY) stdin.setRawMode?.(!isRunning);
+  const text = isRunning
+    ? "the board's program goes on without a pause, as on a real board: Ctrl-C at a connected console breaks it; here " +
+      "Ctrl-C or a signal ends the simulated board"
+    : "the board's program has paused: the board listens again";
+  stderr.write(`[${text}]${stdin.isTTY ? "\r" : ""}\n`);
 }
 
 /** From power-up to the end of the conversation. Returns the exit code; the terminal is as it was before. */

@@ -3,7 +3,7 @@ import { StringDecoder } from "node:string_decoder";
 import type { Command, Options, Surroundings } from "./command";
 import { choosePort, messageOf, portOptions, type PortChoice, withDevice } from "./connect";
 import type { Input, Output } from "./console";
-import type { Device } from "./device";
+import { type Device, identity } from "./device";
 import { createProgress } from "./progress";
 import { UsageError } from "./settings";
 import { createPlainOutput, toBytes } from "./text";
@@ -90,8 +90,7 @@ async function runScript(choice: PortChoice, { send, expect, ms }: Script, io: S
       }
       let end = promptOf(printed);
       if (expect === undefined && end !== ":") {
-        if (hasEcho) end = await endsInPrompt(device, printed, ms);
-        else end = (await endsIdle(device, board, ms)) ? ">" : undefined;
+        end = end === undefined ? await endsIdle(device, board, ms) : await endsInPrompt(device, printed, ms);
       }
       if (end === ":") {
         await device.exchange("\x03", (more) => promptOf(more) === ">" || undefined, promptMs);
@@ -163,13 +162,33 @@ async function endsInPrompt(device: Device, printed: string, ms: number): Promis
   return undefined;
 }
 
-/** Where there is no prompt: shows what the board prints until it has done everything. */
-async function endsIdle(device: Device, board: Shown, ms: number): Promise<boolean> {
+/**
+ * Where no prompt has come, as echo is off, or has been turned off, or something takes its time: waits until the board
+ * answers an enquiry, and does not show that answer.
+ */
+async function endsIdle(device: Device, board: Shown, ms: number): Promise<string | undefined> {
+  const filter = createLineFilter(identity, board.show);
   board.stop();
-  const printed = device.mark();
-  const answer = await device.untilIdle(ms);
-  board.show(answer ?? printed());
-  return answer !== undefined;
+  const stop = device.wire.onData(filter.feed);
+  const isIdle = await device.untilIdle(ms);
+  stop();
+  filter.end();
+  return isIdle ? ">" : undefined;
+}
+
+/** Passes bytes on line by line, without the lines that are `unwanted`. */
+function createLineFilter(unwanted: RegExp, show: (bytes: string) => void) {
+  let rest = "";
+  return {
+    feed(bytes: string) {
+      rest += bytes;
+      const end = rest.lastIndexOf("\n") + 1;
+      const lines = rest.slice(0, end).split(/(?<=\n)/);
+      rest = rest.slice(end);
+      show(lines.filter((line) => !unwanted.test(line)).join(""));
+    },
+    end: () => show(rest),
+  };
 }
 
 async function* linesOf(input: Input): AsyncGenerator<string> {

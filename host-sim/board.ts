@@ -32,6 +32,15 @@ export interface BoardOptions {
   sd?: SdCard;
   /** What is wired to `Serial2` and `Serial3`. */
   serial?: Record<string, SerialDevice>;
+  /** Turns of loops without a pause after which a program counts as one that does not end. Default 10 million. */
+  maxSteps?: number;
+  /**
+   * Told that board code has taken so many turns, and goes on until a Ctrl-C comes from a wire: as long as it runs, no
+   * timer and no signal of this process is handled. Told `false` when it has ended.
+   */
+  onLongRun?(isRunning: boolean): void;
+  /** Ends such a program all the same: for a board in the process of who would have to press Ctrl-C. */
+  endsLongRuns?: boolean;
 }
 
 /** Plain JSON. `files`: bytes per file. `memory` is an estimate, in variables. */
@@ -97,6 +106,7 @@ export const createBoard = (options: BoardOptions = {}): Board => {
   let pendingRestart: { kind: Restart; file?: string } | undefined;
   let isStopped = false;
   let hasLostInterval = false;
+  let isLongRun = false;
 
   const repl = createRepl({
     realm: () => realm,
@@ -137,6 +147,8 @@ export const createBoard = (options: BoardOptions = {}): Board => {
       },
       onIdle: idle,
       stackBytes: options.stackBytes,
+      maxSteps: options.maxSteps,
+      mayRunOn,
       memoryBytes: total * BLOCK_BYTES,
     });
     const own = realm;
@@ -204,6 +216,17 @@ export const createBoard = (options: BoardOptions = {}): Board => {
     };
   };
 
+  /** A program that does not end runs on where somebody can break it, as on a board. */
+  const mayRunOn = (): boolean => {
+    if (options.endsLongRuns === true || !repl.hasWire()) {
+      repl.device.print("[simulator: ended after many turns of a loop, as nobody could press Ctrl-C]\n");
+      return false;
+    }
+    if (!isLongRun) options.onLongRun?.(true);
+    isLongRun = true;
+    return true;
+  };
+
   /** What the console says where an interrupt ended the code of an event; an interval that was ended is gone. */
   const interruptText = (text: string): string => {
     const isInterval = hasLostInterval;
@@ -219,6 +242,10 @@ export const createBoard = (options: BoardOptions = {}): Board => {
 
   let isRestarting = false;
   const idle = (): void => {
+    if (isLongRun) {
+      isLongRun = false;
+      options.onLongRun?.(false);
+    }
     // Within a restart the call that makes it goes on below.
     if (isStopped || isRestarting) return;
     if (pendingRestart) {

@@ -65,10 +65,12 @@
     return value;
   };
 
-  // ---- Loops: nobody can press Ctrl-C while one runs here, so one without end is ended.
+  // ---- Loops: where nobody can press Ctrl-C while one runs, one without end is ended.
   let stepsLeft = host.maxSteps;
   const step = () => {
-    if (--stepsLeft < 0) throw host.interrupt("steps");
+    if (--stepsLeft >= 0) return;
+    stepsLeft = host.maxSteps;
+    if (!host.mayRunOn()) throw host.interrupt("steps");
   };
 
   // ---- Errors: five unrelated classes whose fields are own properties; no `name`.

@@ -101,10 +101,12 @@ export interface RealmOptions {
   /** The interpreter's stack. Default 25,000 bytes, as on an ESP32; a C3 has 15,000. */
   stackBytes?: number;
   /**
-   * Turns of loops one event or console line may take before it is ended as Ctrl-C ends it on a board. Default: 10
-   * million, which would take a board more than ten minutes.
+   * Turns of loops one event or console line may take before it is ended as Ctrl-C ends it on a board, unless
+   * `mayRunOn` gives true: then it is asked again after as many. Default: 10 million, which would take a board more than
+   * ten minutes.
    */
   maxSteps?: number;
+  mayRunOn?(): boolean;
   /** Whether a text that is evaluated lies in flash: what is made of it needs no copy in memory. */
   isStored?(code: string): boolean;
   /** Name of a built-in device object, as the console prints it. */
@@ -308,6 +310,7 @@ export const createRealm = (options: RealmOptions): Realm => {
       return !!first && !functionAt(first.source, first.place.offset);
     },
     maxSteps: options.maxSteps ?? DEFAULT_STEPS,
+    mayRunOn: () => options.mayRunOn?.() ?? false,
     interrupt: (kind: Interrupt["kind"]) => new Interrupt(kind),
     isPin,
     deviceName: (value: unknown) => options.deviceName?.(value),

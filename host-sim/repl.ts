@@ -5,9 +5,9 @@
  * Every byte counts as handled before the next one comes, as on a slow wire: a Ctrl-C clears what was typed before it,
  * however the bytes were cut into pieces. (The interpreter's own idle loop clears what an earlier piece had left.)
  *
- * Ctrl-C breaks a loop that runs where a `Wire` sees the bytes come in meanwhile: board code runs in one piece here. A
- * loop that nobody breaks ends by itself after a number of turns (`RealmOptions.maxSteps`), with the same message. The
- * interpreter's debugger, which Ctrl-C enters on some boards, is not modelled; nor is the text that the ESP32's ROM
+ * Ctrl-C breaks a loop that runs where a `Wire` sees the bytes come in meanwhile: board code runs in one piece here. With
+ * a wire, a loop runs on until Ctrl-C comes, as on a board. Without one nobody could break it: it ends by itself after a
+ * number of turns (`RealmOptions.maxSteps`), which is said, with the same message. The interpreter's debugger, which Ctrl-C enters on some boards, is not modelled; nor is the text that the ESP32's ROM
  * prints when the chip starts.
  */
 import type { Clock } from "./clock";
@@ -44,6 +44,8 @@ export interface Repl {
   takeBreak(): boolean;
   /** Runs board code that is not an event's: a typed line, a boot file. */
   runLine(fn: () => void): void;
+  /** Whether somebody could break what runs: a wire is there. */
+  hasWire(): boolean;
   isInLine(): boolean;
   /** Whether what is typed is shown: `echo(0)` turns it off. */
   isEchoOn(): boolean;
@@ -604,6 +606,7 @@ export const createRepl = (options: ReplOptions): Repl => {
       return true;
     },
     runLine,
+    hasWire: () => wires.size > 0,
     isInLine: () => isInLine,
     isEchoOn: () => isEcho,
     idle() {

@@ -34,7 +34,8 @@ export function simOnPort(options: BoardOptions = {}): PortDriver {
       let board: Board;
       let peer: TcpPeer | undefined;
       async function boot(port: number): Promise<void> {
-        board = createBoard({ ...options, storage });
+        // Client and board are in one process.
+        board = createBoard({ endsLongRuns: true, ...options, storage });
         peer = await serveTcp(board, { port });
         board.boot();
       }

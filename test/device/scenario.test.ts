@@ -207,12 +207,50 @@ describe.each(portDrivers())("flash, console and doctor on $name", (driver) => {
 
   it("console leaves a loop that runs, and a line that was begun", { timeout: longMs }, async () => {
     const loop = await run(["console", "--port", board.port, "--send", "while(true);", "--timeout", "1"]);
-    // The simulator ends a loop after so many turns.
+    // This simulated board is in the process of its client, and has to end the loop.
     if (driver.name !== "sim")
       expect(loop).toMatchObject({ code: 1, err: "the prompt did not come back within 1 s\n" });
     expect((await send("6*7", "=42")).code).toBe(0);
     await run(["console", "--port", board.port, "--send", "print(1", "--expect", "never", "--timeout", "0.5"]);
     expect((await send("6*7", "=42")).code).toBe(0);
+  });
+
+  it("flash tells where the person's own code behind the agent's line hangs, and so does doctor", {
+    timeout: longMs,
+  }, async () => {
+    // A loop on the simulated board would stop the clock of its client, too.
+    if (!driver.isOwn || driver.name === "sim") return;
+    await send('require("Storage").write(".bootcde","if(global.agentName)while(true)print(\\"x\\")")', "=true");
+    const { code, out, err } = await run(["flash", "--port", board.port]);
+    expect(code).toBe(1);
+    expect(out).not.toContain("The agent runs");
+    expect(err).toMatch(/^everything is on the board, but the board does not answer after the agent was loaded; it prints "x"/);
+    expect(err).toMatch(/\.bootcde has \d+ bytes of code of your own/);
+    await board.powerCycle();
+    const doctor = await run(["doctor", "--port", board.port]);
+    expect(doctor.out).toMatch(/^✗ boot code +\.bootcde has \d+ bytes of code of your own; the board gave no prompt/m);
+    await send('require("Storage").erase(".bootcde")', "=");
+  });
+
+  it("console says where the input is not complete, and takes it back", { timeout: longMs }, async () => {
+    const open = await run(["console", "--port", board.port, "--send", "function f(){", "--timeout", "10"]);
+    expect(open).toMatchObject({ code: 1, err: expect.stringMatching(/^the input is not complete: [^\n]+\n$/) });
+    const again = await run(["console", "--port", board.port, "--send", "40+2"]);
+    expect(again).toMatchObject({ code: 0, err: "", out: expect.stringContaining("=42") });
+    const piped = await run(["console", "--port", board.port], { stdin: "if (1) {\n  print(6*7)\n" });
+    expect(piped).toMatchObject({ code: 1, err: expect.stringContaining("not complete") });
+  });
+
+  it("a board without echo is no slower, and it is told", { timeout: longMs }, async () => {
+    if (!driver.isOwn) return;
+    expect(await run(["console", "--port", board.port, "--send", "echo(0)"])).toMatchObject({ code: 0, err: "" });
+    const told = "the board's echo is off, so that it shows no prompt; echo(1) turns it on\n";
+    const one = await run(["console", "--port", board.port, "--send", "print(6*7)", "--expect", "42", "--timeout", "10"]);
+    expect(one).toMatchObject({ code: 0, err: told, out: "42\n" });
+    const two = await run(["console", "--port", board.port, "--send", "print('Grü'+'ße')"]);
+    expect(two).toMatchObject({ code: 0, err: told, out: "Grüße\n" });
+    expect((await run(["console", "--port", board.port, "--send", "echo(1)"])).code).toBe(0);
+    expect(await run(["console", "--port", board.port, "--send", "40+2"])).toMatchObject({ code: 0, err: "" });
   });
 
   it("the bundle of this repository: flash, then the agent answers at the console", { timeout: longMs }, async () => {

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, constants, openSync, readSync, writeSync } from "node:fs";
 import { connect, createServer, type Socket } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { type Board, createBoard } from "../../host-sim/board";
+import { type Board, type BoardOptions, createBoard } from "../../host-sim/board";
 import { packet, PacketType } from "../../host-sim/packets";
 import { servePty, serveTcp } from "../../host-sim/peer";
 
@@ -15,8 +15,8 @@ afterEach(async () => {
   for (const fn of cleanUp.splice(0).reverse()) await fn();
 });
 
-function powered(): Board {
-  const board = createBoard();
+function powered(options: BoardOptions = {}): Board {
+  const board = createBoard(options);
   board.boot();
   cleanUp.push(() => board.stop());
   return board;
@@ -157,9 +157,9 @@ describe("a board on a TCP port", () => {
     const { port } = await served();
     const printed = await separateClient(port, [
       ["", "n=0;print('begin');while(1)n++;\n"],
-      ["begin", "\x03"],
+      ["begin\r\n", "\x03"],
       ["Execution Interrupted\r\n>", "print('still',n>0);setInterval(function(){print('again');while(1);},5)\n"],
-      ["again", "\x03"],
+      ["again\r\n", "\x03"],
       ["New interpreter error: CALLBACK\r\n>", "1+1\n"],
       ["=2", ""],
     ]);
@@ -171,10 +171,33 @@ describe("a board on a TCP port", () => {
     const { port } = await served();
     const printed = await separateClient(port, [
       ["", "print('begin');while(1);\n"],
-      ["begin", "40+\x032\n"],
+      ["begin\r\n", "40+\x032\n"],
       ["=42", ""],
     ]);
     expect(printed).toContain("Execution Interrupted\r\n");
+  });
+
+  it("lets a loop run on until Ctrl-C comes, however many turns it takes, and says that it does", async () => {
+    const seen: boolean[] = [];
+    const board = powered({ maxSteps: 1000, onLongRun: (isRunning) => void seen.push(isRunning) });
+    const peer = await serveTcp(board);
+    cleanUp.push(() => peer.close());
+    const printed = await separateClient(peer.port, [
+      ["", "for(n=0;n<50000;n++);print('over',n);while(1);\n"],
+      ["over 50000\r\n", "\x03"],
+      ["Execution Interrupted\r\n>", "1+1\n"],
+      ["=2", ""],
+    ]);
+    expect(printed).not.toContain("simulator");
+    expect(seen).toEqual([true, false]);
+  });
+
+  it("ends such a loop, and says why, where nobody is there to press Ctrl-C", () => {
+    const board = powered({ maxSteps: 1000 });
+    let printed = "";
+    board.console.onData((bytes) => (printed += bytes));
+    board.console.write("while(1);\n");
+    expect(printed).toMatch(/\[simulator: ended after many turns[^\]]*\]\r\nExecution Interrupted\r\n>/);
   });
 
   it("disconnects a client that does not read, and goes on", async () => {
