@@ -1,5 +1,5 @@
 /** `espruino-agent sim`, which is `npm start`: the agent's bundle on a simulated board, and a console to it. */
-import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeFileSync } from "node:fs";
+import { closeSync, constants, fchmodSync, fstatSync, ftruncateSync, openSync, writeFileSync } from "node:fs";
 import { createBoard, type Board, type BoardOptions } from "../host-sim/board";
 import { createCamera } from "../host-sim/camera";
 import { realClock } from "../host-sim/clock";
@@ -141,12 +141,25 @@ interface OutputFile {
   write(text: string): string;
 }
 
+/** Events and state hold what people typed and what tools gave: they are for their owner alone. */
+const fileMode = 0o600;
+
+function narrow(descriptor: number): void {
+  try {
+    fchmodSync(descriptor, fileMode);
+  } catch {
+    // It is another user's, who lets this one write it.
+  }
+}
+
 /** Opened at the start so that a bad path is told at once; what is in it stays until `emptyFiles`. */
 function openFile(option: string, file: string): OutputFile {
   const problem = (error: unknown): string => `--${option}: ${file} cannot be written: ${(error as Error).message}`;
   let descriptor: number;
   try {
-    descriptor = openSync(file, constants.O_WRONLY | constants.O_CREAT);
+    descriptor = openSync(file, constants.O_WRONLY | constants.O_CREAT, fileMode);
+    // One from an earlier start, too; not a device, nor what is somebody else's.
+    if (fstatSync(descriptor).isFile()) narrow(descriptor);
   } catch (error) {
     throw new UsageError(problem(error));
   }

@@ -165,7 +165,10 @@ async function startWire<Ready>(
   const ready = await new Promise<Ready>((resolve, reject) => {
     worker.on("message", (message: Message<Ready>) => {
       if (message.ready) resolve(message.ready);
-      if (message.error) reject(explain(message.error, where));
+      if (message.error) {
+        isOpen = false;
+        reject(explain(message.error, where));
+      }
       if (message.notice !== undefined) onNotice?.(message.notice);
       if (message.input) {
         const bytes = Buffer.from(message.input);

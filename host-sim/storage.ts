@@ -639,11 +639,15 @@ interface Folder {
   remove(entry: Entry): void;
 }
 
-/** Not with `recursive`: below /proc, Node 20 then tries for ever. */
+/** A board's files hold keys and passwords: they are their owner's alone. */
+const FILE_MODE = 0o600;
+const FOLDER_MODE = 0o700;
+
+/** Not with `recursive`: below /proc, Node 20 then tries for ever. A folder that is there stays as it is. */
 function makeFolder(dir: string): void {
   if (fs.existsSync(dir)) return;
   if (path.dirname(dir) !== dir) makeFolder(path.dirname(dir));
-  fs.mkdirSync(dir);
+  fs.mkdirSync(dir, { mode: FOLDER_MODE });
 }
 
 function openFolder(dir: string): Folder {
@@ -664,9 +668,20 @@ function openFolder(dir: string): Folder {
     const target = fileOf(entry);
     const temp = path.join(dir, TEMP_PREFIX + path.basename(target));
     attempt(() => {
-      fs.writeFileSync(temp, end < 0 ? entry.data : entry.data.subarray(0, end));
+      // The mode is that of a new file only.
+      fs.rmSync(temp, { force: true });
+      fs.writeFileSync(temp, end < 0 ? entry.data : entry.data.subarray(0, end), { mode: FILE_MODE });
       fs.renameSync(temp, target);
     });
+  }
+
+  /** A file that was put there by hand, or by an earlier version. */
+  function close(file: string): void {
+    try {
+      if ((fs.statSync(file).mode & 0o077) !== 0) fs.chmodSync(file, FILE_MODE);
+    } catch {
+      // It is another user's, who lets this one read it.
+    }
   }
 
   attempt(() => {
@@ -696,6 +711,7 @@ function openFolder(dir: string): Folder {
           throw new Error(`Storage folder ${dir}: the name of "${file}" is longer than ${NAME_BYTES} bytes`);
         }
         const written = fs.readFileSync(full);
+        close(full);
         if (written.length === 0 && !isStorageFile) {
           throw new Error(`Storage folder ${dir}: "${file}" is empty; the board cannot have empty files`);
         }

@@ -6,6 +6,7 @@ import {
   readFileSync,
   readdirSync,
   rmSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
@@ -190,6 +191,16 @@ it("files from an earlier start are written anew", async () => {
   await run(["--ask", "what is 21 times 2", "--events", at("events.jsonl"), "--state", at("state.json")]);
   expect(readEvents().at(-1)).toMatchObject({ type: "final" });
   expect(JSON.parse(readFileSync(at("state.json"), "utf8"))).toHaveProperty("pins");
+});
+
+it.skipIf(process.platform === "win32")("files of events, of the state and of the flash are their owner's alone", async () => {
+  writeFileSync(at("events.jsonl"), "", { mode: 0o644 });
+  const stdin = '\x04set_config({apiKey:"sk-hidden"})\n';
+  const args = ["--events", at("events.jsonl"), "--state", at("state.json"), "--storage", at("flash")];
+  expect(await run(args, { stdin })).toMatchObject({ code: 0 });
+  const names = ["events.jsonl", "state.json", "flash", ...readdirSync(at("flash")).map((name) => `flash/${name}`)];
+  expect(names).toContain("flash/agent.json");
+  for (const name of names) expect({ name, open: statSync(at(name)).mode & 0o077 }).toEqual({ name, open: 0 });
 });
 
 describe.skipIf(!existsSync("/dev/full"))("a full disk", () => {
@@ -468,6 +479,37 @@ describe("the process", () => {
 });
 
 describe("offered to other programs", () => {
+  it("hangs in a board program's loop as a board does, until Ctrl-C comes; a signal ends it all the same", async () => {
+    const root = new URL("../..", import.meta.url);
+    const child = spawn(process.execPath, ["--import", "tsx", "cli/start.ts", "--listen", "0"], { cwd: root });
+    try {
+      let out = "";
+      let err = "";
+      const until = (isThere: () => boolean) =>
+        new Promise<void>((resolve) => {
+          const look = () => isThere() && resolve();
+          child.stdout.on("data", (data) => (out += String(data), look()));
+          child.stderr.on("data", (data) => (err += String(data), look()));
+          look();
+        });
+      await until(() => /console: tcp:\S+\n/.test(out));
+      const port = /console: (tcp:\S+)/.exec(out)![1]!;
+      const typed = await runDevice(["console", "--port", port, "--send", "while(1);", "--timeout", "1"]);
+      expect(typed).toMatchObject({ code: 1, err: "the prompt did not come back within 1 s\n" });
+      await until(() => err.includes("Ctrl-C at a connected console breaks it"));
+      const next = await runDevice(["console", "--port", port, "--send", "6*7", "--expect", "=42"]);
+      expect(next).toMatchObject({ code: 0, err: "" });
+      await until(() => err.includes("the board listens again"));
+      await runDevice(["console", "--port", port, "--send", "while(1);", "--timeout", "1"]);
+      await until(() => err.split("Ctrl-C at a connected console").length === 3);
+      const exit = new Promise((resolve) => child.on("exit", (_, signal) => resolve(signal)));
+      child.kill("SIGTERM");
+      expect(await exit).toBe("SIGTERM");
+    } finally {
+      child.kill("SIGKILL");
+    }
+  });
+
   it("is at the interpreter's prompt on a TCP port, and goes on when the input ends", async () => {
     const stopped = new AbortController();
     const started = launch(["--listen", "0"], { signal: stopped.signal });

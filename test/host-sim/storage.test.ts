@@ -306,12 +306,22 @@ describe("in a folder", () => {
     const s = createStorage({ dir }).api;
     expect(s.readJSON("agent.json")).toEqual({ model: "m" });
     expect(fs.readdirSync(dir)).toEqual(["agent.json"]);
+    if (process.platform === "win32") return;
+    const mode = (name = "") => fs.statSync(path.join(dir, name)).mode & 0o777;
+    expect(mode("agent.json")).toBe(0o600);
+    // What was there with more rights does not hand them on.
+    fs.chmodSync(path.join(dir, "agent.json"), 0o644);
+    fs.writeFileSync(path.join(dir, "%temp-agent.json"), "");
+    s.write("agent.json", '{"apiKey":"sk"}');
+    s.open("log", "w").write("x");
+    expect([mode("agent.json"), mode("log%01+sf")]).toEqual([0o600, 0o600]);
   });
 
   it("makes the folders above it, and says so where there can be none", () => {
     const dir = path.join(newFolder(), "a", "b", "flash");
     createStorage({ dir }).api.write("x", "1");
     expect(fs.readdirSync(dir)).toEqual(["x"]);
+    if (process.platform !== "win32") expect(fs.statSync(dir).mode & 0o777).toBe(0o700);
     const below = path.join(dir, "x", "y", "z");
     expect(() => createStorage({ dir: below })).toThrow(`Storage folder ${below} cannot be written: `);
     // With mkdir's `recursive` this never returned.
