@@ -485,11 +485,12 @@ describe("offered to other programs", () => {
     try {
       let out = "";
       let err = "";
+      let look = (): void => {};
+      child.stdout.on("data", (data) => (out += String(data), look()));
+      child.stderr.on("data", (data) => (err += String(data), look()));
       const until = (isThere: () => boolean) =>
         new Promise<void>((resolve) => {
-          const look = () => isThere() && resolve();
-          child.stdout.on("data", (data) => (out += String(data), look()));
-          child.stderr.on("data", (data) => (err += String(data), look()));
+          look = () => isThere() && resolve();
           look();
         });
       await until(() => /console: tcp:\S+\n/.test(out));
