@@ -17,8 +17,15 @@ export function isCrashLoop(printed: string): boolean {
 }
 
 /** What only Espruino's interpreter prints: its banner, its identity, its errors, its prompt on a line of its own. */
-const espruinoMarks =
-  /espruino\.com|Espruino \d+v\d+|Uncaught |Execution Interrupted|New interpreter error|at REPL \(|\(:\d+:\d+\)|(?:^|[\r\n])(?:debug)?>(?=[\r\n]|$)/;
+const espruinoMarks = new RegExp(
+  [
+    /espruino\.com|Espruino \d+v\d+/,
+    /Uncaught |Execution Interrupted|New interpreter error|at REPL \(|\(:\d+:\d+\)/,
+    /(?:^|[\r\n])(?:debug)?>(?=[\r\n]|$)/,
+  ]
+    .map(({ source }) => source)
+    .join("|"),
+);
 
 function withoutEscapes(printed: string): string {
   return printed.replace(/\x1b\[[?0-9;]*[A-Za-z]/g, "");
@@ -168,5 +175,5 @@ export function howToInstall(port: string): string {
 /** Espressif's tool wants the board's own serial port, which a bridge has and this computer does not know. */
 function portForTool(port: string): { name: string; note: string } {
   if (!/^tcp:/i.test(port)) return { name: port, note: "" };
-  return { name: "PORT", note: `\n(at the machine that ${port} leads to: PORT is the serial port that the board is on there)` };
+  return { name: "PORT", note: `\n(at the machine that ${port} leads to: PORT is the board's serial port there)` };
 }

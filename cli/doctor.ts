@@ -5,7 +5,15 @@ import { readBoardSettings } from "./board-settings";
 import { loadBuild } from "./bundle";
 import type { Command, Surroundings } from "./command";
 import { choosePort, portOptions, type PortChoice } from "./connect";
-import { type BoardInfo, createDevice, describeBoard, type Device, DeviceError, hasPackets, stoppedProgram } from "./device";
+import {
+  type BoardInfo,
+  createDevice,
+  describeBoard,
+  type Device,
+  DeviceError,
+  hasPackets,
+  stoppedProgram,
+} from "./device";
 import { isCut, ownBytes, readBoot } from "./install";
 import { createProgress } from "./progress";
 import { problemsOf, type Settings, UsageError } from "./settings";
@@ -215,7 +223,16 @@ async function checkSettings(device: Device, report: Report): Promise<Settings |
   if (String(settings.baseUrl).startsWith("https:")) {
     report("tls", "unknown", "https on the board checks no certificate, and takes most of its memory: use the gateway");
   }
-  report("keys", "unknown", secrets.length > 0 ? `${secrets.join(", ")} set` : "no key or token is set");
+  if (secrets.length > 0) report("keys", "unknown", `${secrets.join(", ")} set`);
+  else {
+    report(
+      "keys",
+      "unknown",
+      "no key or token is set",
+      "A gateway wants a token: espruino-agent gateway token add NAME makes one; AGENT_TOKEN=... espruino-agent flash " +
+        "--gateway URL puts it on the board",
+    );
+  }
   return settings;
 }
 
@@ -284,7 +301,6 @@ async function checkModel(device: Device, settings: Settings, report: Report): P
     'r.on("close",function(){done({status:r.statusCode,' +
     `text:(k?t.split(k).join("***"):t).substr(0,${answerBytes / 2})})})});` +
     'q.on("error",function(e){done({error:String(e.message||e)})});q.end(b)';
-  const where = url.origin;
   let answer: Answer;
   try {
     answer = await device.call<Answer>(script, modelMs);
@@ -299,7 +315,7 @@ async function checkModel(device: Device, settings: Settings, report: Report): P
     return report("model", "wrong", text, fix);
   }
   const said = tellBody(fromBytes(answer.text ?? ""));
-  report("model", "wrong", `${url.href} answers ${answer.status}${said}`, explainStatus(status, where));
+  report("model", "wrong", `${url.href} answers ${answer.status}${said}`, explainStatus(status, said, url, settings));
 }
 
 function explainRequest(error: string, url: URL): { text: string; fix: string } {
@@ -312,7 +328,9 @@ function explainRequest(error: string, url: URL): { text: string; fix: string } 
   if (/create socket|Connect failed/i.test(error)) {
     return {
       text: `nobody listens at ${url.host} for the board`,
-      fix: "Is the gateway or server running, does it listen on 0.0.0.0, and does a firewall let the board through?",
+      fix:
+        "Is the gateway (espruino-agent gateway --upstream URL) or the server running, does it listen on 0.0.0.0, and " +
+        "does a firewall let the board through?",
     };
   }
   if (/does not answer/.test(error)) {
@@ -337,15 +355,34 @@ function tellBody(text: string): string {
   return line === "" ? "" : `: ${line}`;
 }
 
-function explainStatus(status: number, where: string): string {
+/** What to do about an answer, by what the server says in it. */
+function explainStatus(status: number, said: string, url: URL, settings: Settings): string {
   if (status === 401 || status === 403) {
-    return "The key or token on the board is missing, wrong or revoked: run flash --gateway URL with AGENT_TOKEN set";
+    return (
+      "The key or token on the board is missing, wrong or revoked. espruino-agent gateway token add NAME makes one; " +
+      "flash --gateway URL with AGENT_TOKEN set puts it on the board"
+    );
   }
-  if (status === 404)
-    return "Is baseUrl right (it ends in /v1), and does the server have this model? set_config changes both";
-  if (status === 400 || status === 422) return 'Is the model\'s name right? set_config({model:"…"}) changes it';
+  if (status === 404 || status === 400 || status === 422) return explainRefusal(status, said, url, settings);
   if (status === 429)
     return "The board's budget at the gateway, or the provider's limit, is used up: wait, or raise it";
-  if (status >= 500) return `Look at the log of the gateway or server at ${where}`;
-  return `Is there a model server at ${where}?`;
+  if (status >= 500) return `Look at the log of the gateway or server at ${url.origin}`;
+  return `Is there a model server at ${url.origin}?`;
+}
+
+/** The model, or the path, is not what the server has. */
+function explainRefusal(status: number, said: string, url: URL, settings: Settings): string {
+  const atConsole = "at the board's console";
+  if (!settings.model) return `No model is set, and the server wants one: set_config({model:"NAME"}) ${atConsole}`;
+  const isModel = /model|deployment/i.test(said);
+  if (isModel || status !== 404) {
+    return (
+      `${isModel ? "The server does not take the model" : "Does the server take the model"} ${String(settings.model)}` +
+      `${isModel ? "." : "?"} set_config({model:"NAME"}) ${atConsole} names another`
+    );
+  }
+  const path = new URL(String(settings.baseUrl)).pathname.replace(/\/+$/, "");
+  return path.endsWith("/v1")
+    ? `That server has nothing at ${url.pathname}: baseUrl has to be the address of its API, up to /v1`
+    : `baseUrl has to end in /v1 for most servers: set_config({baseUrl:"${url.origin}${path}/v1"}) ${atConsole}`;
 }

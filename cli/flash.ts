@@ -1,6 +1,6 @@
 /** `espruino-agent flash`: the agent, its settings and its Wi-Fi onto a board. */
 import type { Readable, Writable } from "node:stream";
-import { isSecretName, writeBoardSettings } from "./board-settings";
+import { isSecretName, readBoardSettings, writeBoardSettings } from "./board-settings";
 import { makeBundle } from "./bundle";
 import type { Command, Options, Surroundings } from "./command";
 import { choosePort, messageOf, portOptions, withDevice } from "./connect";
@@ -19,6 +19,7 @@ export const flashCommand: Command = {
   examples: [
     "espruino-agent flash --port /dev/ttyUSB0",
     "espruino-agent flash --port /dev/ttyUSB0 --wifi HomeNet --gateway http://192.168.1.10:8089",
+    "AGENT_TOKEN=eagw_... espruino-agent flash --port /dev/ttyUSB0 --gateway http://192.168.1.10:8089",
     "espruino-agent flash --port COM3 --config agent.json --no-boot",
     "espruino-agent flash --port tcp://192.168.1.20:3333 --json",
   ],
@@ -40,7 +41,8 @@ Environment:
 
 The board keeps the agent it has until the new one is on it, proved by its CRC and tried: flash can be stopped, or the
 board unplugged, at any time, and be run again. Only with --replace, on a board that has no room for both, the old agent goes
-first: a cut then leaves a board that starts to its prompt and says so, until flash is run again. Exit codes: 0 done; 1 it could not be done; 2 bad usage.`,
+first: a cut then leaves a board that starts to its prompt and says so, until flash is run again.
+Exit codes: 0 done; 1 it could not be done; 2 bad usage.`,
   async run(positional, options, io) {
     if (positional.length > 0) {
       throw new UsageError(`unexpected ${JSON.stringify(positional[0])}: the port is named by --port`);
@@ -148,6 +150,10 @@ export async function flashBoard(device: Device, job: FlashJob, progress: Progre
     await writeBoardSettings(device, info, job.settings, job.replacesSettings === true);
     result.settings = Object.keys(job.settings);
     progress.say(`settings: ${result.settings.join(", ") || "none"} written to agent.json`);
+    const saved = await readBoardSettings(device);
+    if (typeof saved === "object" && saved.values.baseUrl && !saved.values.model) {
+      progress.say('settings: no model is set, and most servers want one: set_config({model:"NAME"}) at its console');
+    }
     if (String(job.settings.baseUrl).startsWith("https:")) {
       progress.say(
         "settings: Espruino's TLS checks no certificate: use https only to try things, and the gateway for good",
@@ -195,11 +201,12 @@ function explainStart({ printed, last, isUp }: Loaded, own: number, port: string
     .map((line) => line.replace(/[\x00-\x1f]/g, "").trim())
     .find((line) => /Uncaught|OUT OF MEMORY|Error/.test(line));
   const usual = usualLine(last, 3);
+  const shown = usual === "" ? "" : `; it prints ${JSON.stringify(usual)}`;
   const what = !isLoaded
     ? `the agent did not start with it${error ? `: ${error}` : ""}`
     : isRestarted
       ? "the board restarts by itself after the agent was loaded"
-      : `the board does not answer after the agent was loaded${usual === "" ? "" : `; it prints ${JSON.stringify(usual)}`}`;
+      : `the board does not answer after the agent was loaded${shown}`;
   if (isLoaded || own > 0) {
     const code = own > 0 ? `Its .bootcde has ${own} bytes of code of your own beside the agent's line. ` : "";
     const cause = own > 0 ? "If that is the cause, take it out" : "To take out what runs at power-up";

@@ -47,7 +47,9 @@ Environment:
 With --camera, cameraPort is Serial2 and multimodal is true for this start, where they are not set.
 
 Lines piped to it are typed at the console. With --listen or --pty the console is at Espruino's own prompt, not in the
-agent's chat, and the program goes on until Ctrl-D or a signal: whoever reaches the port can run code on the board.
+agent's chat, and the program goes on until Ctrl-D or a signal: whoever reaches the port can run code on the board. A
+loop of the board's program then runs until Ctrl-C comes from there, as on a board. The simulated board is in the open
+network "espruino-sim": AGENT_WIFI_PASSWORD= espruino-agent flash --wifi espruino-sim joins it.
 Exit codes: 0 done; 1 the run failed (of piped lines: any run), or a file could not be written; 2 bad usage.`,
   async run(positional, options, io) {
     if (positional.length > 0) {

@@ -94,7 +94,7 @@ async function runScript(choice: PortChoice, { send, expect, ms }: Script, io: S
       }
       if (end === ":") {
         await device.exchange("\x03", (more) => promptOf(more) === ">" || undefined, promptMs);
-        say("the input is not complete: a bracket, a comment or a text is open. The board waited for more; that was ended");
+        say("the input is not complete: a bracket, a comment or a text is open. The board waits for no more of it");
         return 1;
       }
       if (expect === undefined) {

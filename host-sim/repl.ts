@@ -7,8 +7,8 @@
  *
  * Ctrl-C breaks a loop that runs where a `Wire` sees the bytes come in meanwhile: board code runs in one piece here. With
  * a wire, a loop runs on until Ctrl-C comes, as on a board. Without one nobody could break it: it ends by itself after a
- * number of turns (`RealmOptions.maxSteps`), which is said, with the same message. The interpreter's debugger, which Ctrl-C enters on some boards, is not modelled; nor is the text that the ESP32's ROM
- * prints when the chip starts.
+ * number of turns (`RealmOptions.maxSteps`), which is said, with the same message. The interpreter's debugger, which
+ * Ctrl-C enters on some boards, is not modelled; nor is the text that the ESP32's ROM prints when the chip starts.
  */
 import type { Clock } from "./clock";
 import type { ConsoleDevice } from "./globals";

@@ -193,7 +193,7 @@ it("files from an earlier start are written anew", async () => {
   expect(JSON.parse(readFileSync(at("state.json"), "utf8"))).toHaveProperty("pins");
 });
 
-it.skipIf(process.platform === "win32")("files of events, of the state and of the flash are their owner's alone", async () => {
+it.skipIf(process.platform === "win32")("files of events, state and flash are their owner's alone", async () => {
   writeFileSync(at("events.jsonl"), "", { mode: 0o644 });
   const stdin = '\x04set_config({apiKey:"sk-hidden"})\n';
   const args = ["--events", at("events.jsonl"), "--state", at("state.json"), "--storage", at("flash")];

@@ -116,8 +116,10 @@ describe("doctor", () => {
   });
 
   it.each<[number, unknown, RegExp, RegExp]>([
-    [401, { error: { message: "revoked token" } }, /answers 401: revoked token/, /missing, wrong or revoked/],
-    [404, { error: { message: "no model qwen3" } }, /answers 404: no model qwen3/, /does the server have this model/],
+    [401, { error: { message: "revoked token" } }, /answers 401: revoked token/, /revoked\. .*gateway token add NAME/],
+    [404, { error: { message: "no model qwen3" } }, /answers 404: no model qwen3/, /does not take the model qwen3\. set_c/],
+    [404, "nothing here", /answers 404: "nothing here"/, /nothing at \/v1\/messages: baseUrl has to be/],
+    [400, { error: { message: "max_tokens: too small" } }, /answers 400/, /^Does the server take the model qwen3\?/],
     [429, { error: { message: "budget used up" } }, /answers 429: budget used up/, /budget/],
     [502, { error: { message: "upstream answered 401" } }, /answers 502: upstream answered 401/, /log of the gateway/],
     [418, "<html>tea</html>", /answers 418: "<html>tea<\/html>"/, /Is there a model server/],
@@ -139,6 +141,28 @@ describe("doctor", () => {
       expect(model.text).toMatch(text);
       expect(model.fix).toMatch(fix);
       expect(seen).toEqual(["sk-hidden"]);
+    } finally {
+      await server.close();
+    }
+  });
+
+  it("a baseUrl without /v1, and no model", async () => {
+    const answer = JSON.stringify({ error: { message: "not found" } });
+    const server = await serve(
+      async () => new Response(answer, { status: 404, headers: { "content-length": String(answer.length) } }),
+      (problem) => expect.fail(problem),
+    );
+    try {
+      const model = async (settings: object) => {
+        const { checks } = await examine({ "agent.json": JSON.stringify(settings) });
+        await board!.stop();
+        expect(checks.find(({ name }) => name === "keys")!.fix).toContain("gateway token add NAME");
+        return checks.find(({ name }) => name === "model")!.fix;
+      };
+      expect(await model({ baseUrl: server.url, model: "qwen3" })).toBe(
+        `baseUrl has to end in /v1 for most servers: set_config({baseUrl:"${server.url}/v1"}) at the board's console`,
+      );
+      expect(await model({ baseUrl: `${server.url}/v1` })).toMatch(/^No model is set, and the server wants one/);
     } finally {
       await server.close();
     }
