@@ -182,19 +182,19 @@ async function checkBoot(device: Device, wasStopped: boolean, report: Report): P
 }
 
 const dayMs = 86_400_000;
+/** Older than any Espruino that can run the agent: a clock that began at 0. */
+const firstMs = Date.UTC(2020, 0);
 
 /** The agent does not need the time; people and tools may. */
 async function checkClock(device: Device, report: Report): Promise<void> {
   const ms = await device.evaluate<number>("Math.floor(Date.now())");
-  const isRight = Math.abs(ms - Date.now()) < dayMs;
-  const text = `${new Date(ms).toISOString().slice(0, 16).replace("T", " ")} UTC`;
-  if (isRight) report("clock", "ok", text);
-  else
-    report(
-      "clock",
-      "unknown",
-      `${text}: not set, or lost its power. setTime(${Math.floor(Date.now() / 1000)}) sets it`,
-    );
+  const date = new Date(ms);
+  const isDate = !Number.isNaN(date.getTime());
+  const text = isDate ? `${date.toISOString().slice(0, 16).replace("T", " ")} UTC` : "no date that there is";
+  if (isDate && Math.abs(ms - Date.now()) < dayMs) return report("clock", "ok", text);
+  const why = ms < firstMs ? "not set, or lost its power" : "wrong";
+  const now = Math.floor(Date.now() / 1000);
+  report("clock", "unknown", `${text}: ${why}`, `setTime(${now}) at the board's console sets it until it is switched off`);
 }
 
 /** The settings that are saved on the board, without keys and tokens: those do not leave it. */

@@ -77,7 +77,7 @@ async function runScript(choice: PortChoice, { send, expect, ms }: Script, io: S
     if (isTyping) await device.wake();
     const hasEcho = !isTyping || (await device.hasEcho());
     progress.end();
-    if (!hasEcho) say("the board's echo is off, so that it shows no prompt; echo(1) turns it on");
+    if (!hasEcho) say("the board's echo is off: it shows neither its prompt nor results; echo(1) turns it on");
     const shown = device.mark();
     const board = showBoard(device.wire, io.stdout);
     try {

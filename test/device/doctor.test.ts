@@ -101,7 +101,24 @@ describe("doctor", () => {
       "a clock that is wrong by years",
       {},
       {},
-      { name: "clock", status: "unknown", text: expect.stringContaining("setTime(") },
+      {
+        name: "clock",
+        status: "unknown",
+        text: expect.stringMatching(/^1970-.*: not set, or lost its power$/),
+        fix: expect.stringContaining("setTime("),
+      },
+    ],
+    [
+      "a clock that is years ahead",
+      {},
+      { timeAtBootMs: Date.UTC(2105, 5) },
+      { name: "clock", status: "unknown", text: expect.stringMatching(/^2105-06-01 .*: wrong$/) },
+    ],
+    [
+      "a clock with no date",
+      {},
+      { timeAtBootMs: 1e17 },
+      { name: "clock", status: "unknown", text: "no date that there is: wrong" },
     ],
     ["too few variables", {}, { variables: 2000 }, { name: "variables", status: "wrong" }],
     [

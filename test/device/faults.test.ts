@@ -323,6 +323,34 @@ describe("flash", () => {
   });
 
   it.each([
+    ["2v14", ""],
+    ["2v24", ""],
+    ["2v24", "echo(0)"],
+  ])("uses lines on firmware %s, which knows no packets and no enquiry (own code: %j)", async (version, own) => {
+    const storage = createStorage();
+    // From the first boot file on it is that firmware, after each reset, too.
+    storage.api.write(
+      ".boot0",
+      `(function(e){Object.defineProperty(process,"env",{get:function(){e.VERSION="${version}";return e}})})(process.env)`,
+    );
+    if (own !== "") storage.api.write(".bootcde", own);
+    storage.api.write("agent", agentCode("old", 700));
+    const bench = createBench({ storage });
+    bench.power();
+    const toBoard = (bytes: string): string => {
+      expect(bytes).not.toContain("\x10\x01");
+      return bytes.replaceAll("\x05", "");
+    };
+    const progress = listen();
+    const device = createDevice(bench.wire({ toBoard }));
+    const result = await bench.run(flashBoard(device, { ...job(agentCode("new", 900)), settings: { model: "m" } }, progress));
+    expect(result).toMatchObject({ version, agent: { isChanged: true, method: "lines" }, isStarted: true });
+    expect(progress.lines.join("\n")).toMatch(/written line by line, CRC read back, tried/);
+    expect(storage.api.read("agent")).toBe(agentCode("new", 900));
+    expect(storage.api.list().sort()).toEqual([".boot0", ".bootcde", "agent", "agent.json"]);
+  });
+
+  it.each([
     ["does not parse", "print(1", /does not start on this board: the board says: SyntaxError/],
     ["throws", 'throw new Error("no PSRAM")', /does not start on this board: the board says: Error: no PSRAM/],
   ])("keeps the old agent where the new one %s", async (_, code, message) => {
