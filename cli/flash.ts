@@ -125,6 +125,29 @@ export async function flashBoard(device: Device, job: FlashJob, progress: Progre
   progress.begin("board: an empty interpreter", 0);
   // Nothing of a program is in the way then, and none of it runs from files that move.
   await device.reset();
+  let result: FlashResult;
+  try {
+    result = await fillBoard(device, job, progress);
+  } catch (error) {
+    // What is on the board runs again.
+    progress.begin("starting what is on the board", 0);
+    if (error instanceof DeviceError) await device.load().catch(() => undefined);
+    throw error;
+  }
+  const boot = await readBoot(device);
+  progress.begin("starting", 0);
+  const loaded = await device.load();
+  progress.end();
+  if (job.isBoot) {
+    const problem = explainStart(loaded, ownBytes(boot), device.wire.port);
+    if (problem !== undefined) throw new DeviceError(`everything is on the board, but ${problem}`);
+    progress.say("The agent runs. espruino-agent console opens its console, espruino-agent doctor checks the rest");
+  }
+  return result;
+}
+
+/** All that is written onto the board, which is at its prompt, without a program. */
+async function fillBoard(device: Device, job: FlashJob, progress: Progress): Promise<FlashResult> {
   const info = await describeBoard(device);
   progress.say(`board: ${tellBoard(info)}`);
   if (job.wifi && !info.modules.split(",").includes("Wifi")) {
@@ -167,15 +190,6 @@ export async function flashBoard(device: Device, job: FlashJob, progress: Progre
     const ip = await joinWifi(device, job.wifi.ssid, job.wifi.password);
     result.wifi = { ssid: job.wifi.ssid, ip };
     progress.say(`wifi: the board is ${ip || "connected"} in ${job.wifi.ssid}, and joins it at power-up`);
-  }
-  const boot = await readBoot(device);
-  progress.begin("starting", 0);
-  const loaded = await device.load();
-  progress.end();
-  if (job.isBoot) {
-    const problem = explainStart(loaded, ownBytes(boot), device.wire.port);
-    if (problem !== undefined) throw new DeviceError(`everything is on the board, but ${problem}`);
-    progress.say("The agent runs. espruino-agent console opens its console, espruino-agent doctor checks the rest");
   }
   return result;
 }

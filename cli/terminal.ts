@@ -93,18 +93,21 @@ async function runScript(choice: PortChoice, { send, expect, ms }: Script, io: S
         end = end === undefined ? await endsIdle(device, board, ms) : await endsInPrompt(device, printed, ms);
       }
       if (end === ":") {
+        board.stop();
         await device.exchange("\x03", (more) => promptOf(more) === ">" || undefined, promptMs);
         say("the input is not complete: a bracket, a comment or a text is open. The board waits for no more of it");
         return 1;
       }
       if (expect === undefined) {
         if (end !== undefined) return 0;
+        board.stop();
         say(`the prompt did not come back within ${ms / 1000} s`);
         return 1;
       }
       const wanted = toBytes(expect);
       const isThere = (text: string): true | undefined => text.includes(wanted) || undefined;
       if (isThere(printed) ?? (await device.exchange("", (more) => isThere(printed + more), ms))) return 0;
+      board.stop();
       say(`${JSON.stringify(expect)} was not printed within ${ms / 1000} s${shown() === "" ? "; nothing was" : ""}`);
       return 1;
     } finally {
@@ -206,7 +209,7 @@ async function* linesOf(input: Input): AsyncGenerator<string> {
 /** What shows a board's bytes. */
 interface Shown {
   show(bytes: string): void;
-  /** Shows no more of what comes. What was held back for a line to be whole is written. */
+  /** Shows no more of what comes. The line that was begun is ended. */
   stop(): void;
 }
 
@@ -215,16 +218,20 @@ function showBoard(wire: Wire, stdout: Output): Shown {
   // Characters arrive in pieces.
   const decoder = new StringDecoder("utf8");
   const plain = stdout.isTTY === true ? undefined : createPlainOutput((text) => void stdout.write(text));
+  let last = "\n";
   const show = (bytes: string): void => {
     if (plain) plain.feed(bytes);
     else stdout.write(decoder.write(Buffer.from(bytes, "latin1")));
+    last = bytes.at(-1) ?? last;
   };
   const stop = wire.onData(show);
   return {
     show,
     stop() {
       stop();
-      plain?.end();
+      if (plain) plain.end();
+      else if (last !== "\n") stdout.write("\r\n");
+      last = "\n";
     },
   };
 }
