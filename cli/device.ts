@@ -1,6 +1,6 @@
 /** A board with Espruino at the other end of a wire: its prompt, and expressions that it evaluates. */
 import { crc32 } from "node:zlib";
-import { explainNoPrompt, howToInstall, isCrashLoop, isOfEspruino, isPython, isStarting } from "./diagnosis";
+import { explainNoPrompt, howToInstall, isCrashLoop, isLocked, isOfEspruino, isPython, isStarting } from "./diagnosis";
 import { boardLiteral, fromBytes } from "./text";
 import type { Wire } from "./wire";
 
@@ -381,6 +381,7 @@ export function createDevice(wire: Wire, { secrets = [], signal, onWait }: Devic
 /** Milliseconds that are given to who has printed this; `isKnown`: it has answered before. */
 function patience(printed: string, isKnown: boolean): number {
   if (printed.trim() === "") return silenceMs;
+  if (isLocked(printed)) return 0;
   if (isKnown || isStarting(printed) || isOfEspruino(printed)) return startMs;
   return isPython(printed) ? 0 : foreignMs;
 }

@@ -41,6 +41,11 @@ export function isPython(printed: string): boolean {
   return /MicroPython|CircuitPython|(?:^|[\r\n])>>> ?$/.test(printed);
 }
 
+/** Espruino's console asks for a password. */
+export function isLocked(printed: string): boolean {
+  return /password>\s*$/.test(printed);
+}
+
 /** A chip that has just started: it may take its time. */
 export function isStarting(printed: string): boolean {
   return bootCount(printed) > 0;
@@ -88,7 +93,7 @@ export function explainNoPrompt(port: string, printed: string, isUnasked: boolea
   if (/waiting for download/i.test(text)) {
     return `${port}: the board waits for new firmware (its BOOT pin was low as it started). Press its RESET button`;
   }
-  if (/password>\s*$/.test(text)) {
+  if (isLocked(text)) {
     return `${port}: Espruino's console has a password (E.setPassword): give it at another terminal first`;
   }
   if (isEcho(text)) {

@@ -11,6 +11,7 @@ import { createProgress, type Progress } from "./progress";
 import { problemsOf, readSettingsFile, type Settings, UsageError } from "./settings";
 import { fromBytes } from "./text";
 import { checkWifi, joinWifi } from "./wifi";
+import { WireError } from "./wire";
 
 export const flashCommand: Command = {
   name: "flash",
@@ -69,8 +70,12 @@ Exit codes: 0 done; 1 it could not be done; 2 bad usage.`,
       isBoot: options.boot !== false,
       mayReplace: options.replace === true,
     };
+    let isUnderWay = false;
     try {
-      const result = await withDevice(choice, io, secrets, progress, (device) => flashBoard(device, job, progress));
+      const result = await withDevice(choice, io, secrets, progress, (device) => {
+        isUnderWay = true;
+        return flashBoard(device, job, progress);
+      });
       if (isJson) io.stdout.write(`${JSON.stringify({ ok: true, port: choice.port, ...result })}\n`);
       return 0;
     } catch (error) {
@@ -79,7 +84,9 @@ Exit codes: 0 done; 1 it could not be done; 2 bad usage.`,
         io.stderr.write("stopped: run it again to complete it\n");
         return io.signal.reason as number;
       }
-      const message = messageOf(error);
+      const told = messageOf(error);
+      const isCut = isUnderWay && error instanceof WireError;
+      const message = isCut ? `${told}. Run flash again: it completes what was begun` : told;
       if (isJson) io.stdout.write(`${JSON.stringify({ ok: false, port: choice.port, error: message })}\n`);
       else io.stderr.write(`${message}\n`);
       return 1;
