@@ -45,8 +45,8 @@ export interface Device {
    */
   hasEcho(): Promise<boolean>;
   /**
-   * Waits until the interpreter has run what was typed, and is at an empty line: it answers an enquiry then. False where
-   * it does not in `ms` milliseconds; firmware before 2v25 never does.
+   * Waits until the interpreter has run what was typed, and is at an empty line: it answers an enquiry then. False
+   * where it does not in `ms` milliseconds; firmware before 2v25 never does.
    */
   untilIdle(ms: number): Promise<boolean>;
   /** Gives what is printed from now on, at most the last 64 kB; what must not be shown is masked. */

@@ -150,7 +150,7 @@ function explainUnasked(port: string, text: string, isEspruino: boolean): string
     `${port}: something prints all the time${shown}, and what is typed is not answered. On a board with Espruino a ` +
     "program does that.\n" +
     "Press the board's RESET button and try again at once: what is typed early enough stops the program.\n" +
-    `If it goes on, look at what comes after RESET, with ${terminal}. Where no Espruino starts, but another firmware, ` +
+    `If it goes on, look at what comes after RESET, with ${terminal}. Where it is another firmware that starts, ` +
     "https://www.espruino.com/Download has Espruino"
   );
 }

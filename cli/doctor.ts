@@ -194,7 +194,8 @@ async function checkClock(device: Device, report: Report): Promise<void> {
   if (isDate && Math.abs(ms - Date.now()) < dayMs) return report("clock", "ok", text);
   const why = ms < firstMs ? "not set, or lost its power" : "wrong";
   const now = Math.floor(Date.now() / 1000);
-  report("clock", "unknown", `${text}: ${why}`, `setTime(${now}) at the board's console sets it until it is switched off`);
+  const fix = `setTime(${now}) at the board's console sets it until it is switched off`;
+  report("clock", "unknown", `${text}: ${why}`, fix);
 }
 
 /** The settings that are saved on the board, without keys and tokens: those do not leave it. */
@@ -229,8 +230,8 @@ async function checkSettings(device: Device, report: Report): Promise<Settings |
       "keys",
       "unknown",
       "no key or token is set",
-      "A gateway wants a token: espruino-agent gateway token add NAME makes one; AGENT_TOKEN=... espruino-agent flash " +
-        "--gateway URL puts it on the board",
+      "A gateway wants a token: espruino-agent gateway token add NAME makes one; flash --gateway URL with AGENT_TOKEN " +
+        "set puts it on the board",
     );
   }
   return settings;
@@ -329,8 +330,8 @@ function explainRequest(error: string, url: URL): { text: string; fix: string } 
     return {
       text: `nobody listens at ${url.host} for the board`,
       fix:
-        "Is the gateway (espruino-agent gateway --upstream URL) or the server running, does it listen on 0.0.0.0, and " +
-        "does a firewall let the board through?",
+        "Is the gateway (espruino-agent gateway --upstream URL) or the server running, does it listen on 0.0.0.0, " +
+        "and does a firewall let the board through?",
     };
   }
   if (/does not answer/.test(error)) {

@@ -41,8 +41,8 @@ Environment:
   AGENT_TOKEN          the token for --gateway
 
 The board keeps the agent it has until the new one is on it, proved by its CRC and tried: flash can be stopped, or the
-board unplugged, at any time, and be run again. Only with --replace, on a board that has no room for both, the old agent goes
-first: a cut then leaves a board that starts to its prompt and says so, until flash is run again.
+board unplugged, at any time, and be run again. Only with --replace, on a board that has no room for both, the old one
+goes first: a cut then leaves a board that starts to its prompt and says so, until flash is run again.
 Exit codes: 0 done; 1 it could not be done; 2 bad usage.`,
   async run(positional, options, io) {
     if (positional.length > 0) {

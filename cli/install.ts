@@ -8,7 +8,8 @@
  * later call finds what it needs to go on.
  *
  * Where the Storage has no room for two, and the person has said so, the old one goes first. Then a boot file stands in
- * for the agent until the new one is there: it says at power-up that there is none, and `require("agent")` fails nowhere.
+ * for the agent until the new one is there: it says at power-up that there is none, and `require("agent")` does not
+ * fail.
  */
 import { type BoardInfo, type Device, DeviceError, hasPackets } from "./device";
 import type { Progress } from "./progress";
@@ -61,10 +62,10 @@ export async function recover(device: Device, progress: Progress): Promise<void>
 
 /**
  * Puts `code` (ASCII) into the Storage as `agent`, unless it is there already. Returns whether it had to. With
- * `mayReplace`, the old agent is erased first where there is no room for both: from then until the end, a cut leaves the
- * board without one.
- * @throws {DeviceError} it does not fit, does not arrive, or does not start: the board is as it was before, or, where the
- * old agent had to go, without one
+ * `mayReplace`, the old agent is erased first where there is no room for both: from then until the end, a cut leaves
+ * the board without one.
+ * @throws {DeviceError} it does not fit, does not arrive, or does not start: the board is as it was before, or, where
+ * the old agent had to go, without one
  */
 export async function installAgent(
   device: Device,
@@ -82,8 +83,8 @@ export async function installAgent(
   const isBeside = await findRoom(device, code.length, old, mayReplace);
   if (!isBeside) {
     progress.say(
-      "agent: the Storage has no room for two, so the old one is erased now. Do not unplug the board until flash says " +
-        "that it is done: it has no agent until then",
+      "agent: the Storage has no room for two, so the old one is erased now. Do not unplug the board: it has no agent\n" +
+        "  until flash has ended",
     );
     await redirectBoot(device, absentCode);
     await eraseFile(device, agentFile);
@@ -170,8 +171,8 @@ async function findRoom(device: Device, size: number, old: Sum | undefined, mayR
     : "";
   throw new DeviceError(
     `the board's Storage is too full${isEnough ? " for the old and the new agent" : ""}: ${beside} bytes are needed, ` +
-      `${room} are free. Erase files that you do not need${replace}. At its console ${storage}.list() names the files, ` +
-      `${storage}.erase("NAME") erases one`,
+      `${room} are free. Erase files that you do not need${replace}. ` +
+      `At its console ${storage}.list() names the files, ${storage}.erase("NAME") erases one`,
   );
 }
 

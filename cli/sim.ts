@@ -266,8 +266,8 @@ function tellLongRun(isRunning: boolean, { stdin, stderr, onBlocked }: Surroundi
   onBlocked?.(isRunning);
   if (stdin.isTTY) stdin.setRawMode?.(!isRunning);
   const text = isRunning
-    ? "the board's program goes on without a pause, as on a real board: Ctrl-C at a connected console breaks it; here " +
-      "Ctrl-C or a signal ends the simulated board"
+    ? "the board's program goes on without a pause, as on a real board: Ctrl-C at a connected console breaks it; " +
+      "here Ctrl-C or a signal ends the simulated board"
     : "the board's program has paused: the board listens again";
   stderr.write(`[${text}]${stdin.isTTY ? "\r" : ""}\n`);
 }

@@ -47,7 +47,7 @@ export function sizeInStorage(bytes: number): number {
   return headBytes + Math.ceil(bytes / 4) * 4;
 }
 
-/** Has the Storage compact itself where fewer bytes are free behind its last file. The board must not lose its power. */
+/** Has the Storage compact itself where fewer bytes are free behind its last file; the board needs its power then. */
 export async function freeSpace(device: Device, bytes: number, onCompact = (): void => {}): Promise<void> {
   if ((await device.evaluate<number>(`${storage}.getFree()`)) >= bytes) return;
   onCompact();

@@ -102,8 +102,8 @@ export interface RealmOptions {
   stackBytes?: number;
   /**
    * Turns of loops one event or console line may take before it is ended as Ctrl-C ends it on a board, unless
-   * `mayRunOn` gives true: then it is asked again after as many. Default: 10 million, which would take a board more than
-   * ten minutes.
+   * `mayRunOn` gives true: then it is asked again after as many. Default: 10 million, which would take a board more
+   * than ten minutes.
    */
   maxSteps?: number;
   mayRunOn?(): boolean;

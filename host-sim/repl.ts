@@ -5,10 +5,10 @@
  * Every byte counts as handled before the next one comes, as on a slow wire: a Ctrl-C clears what was typed before it,
  * however the bytes were cut into pieces. (The interpreter's own idle loop clears what an earlier piece had left.)
  *
- * Ctrl-C breaks a loop that runs where a `Wire` sees the bytes come in meanwhile: board code runs in one piece here. With
- * a wire, a loop runs on until Ctrl-C comes, as on a board. Without one nobody could break it: it ends by itself after a
- * number of turns (`RealmOptions.maxSteps`), which is said, with the same message. The interpreter's debugger, which
- * Ctrl-C enters on some boards, is not modelled; nor is the text that the ESP32's ROM prints when the chip starts.
+ * Ctrl-C breaks a loop that runs where a `Wire` sees the bytes come in meanwhile: board code runs in one piece here.
+ * With a wire, a loop runs on until Ctrl-C comes, as on a board. Without one nobody could break it: it ends by itself
+ * after a number of turns (`RealmOptions.maxSteps`), which is said. The interpreter's debugger, which Ctrl-C enters on
+ * some boards, is not modelled; nor is the text that the ESP32's ROM prints when the chip starts.
  */
 import type { Clock } from "./clock";
 import type { ConsoleDevice } from "./globals";

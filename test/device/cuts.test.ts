@@ -107,8 +107,10 @@ describe("a Storage without room for two bundles, as Espruino's Linux build has 
     bench.power();
     const outcome = bench.run(flashBoard(createDevice(bench.wire()), largeJob, quiet));
     await expect(outcome).rejects.toThrow(
-      /^the board's Storage is too full for the old and the new agent: .* --replace: .*a cut leaves the board without an/,
+      /^the board's Storage is too full for the old and the new agent: .* --replace: .*a cut leaves the board without/,
     );
+    // At power-up, and again at the end.
+    expect(bench.printed().match(/espruino-agent: ask old\r\n/g)).toHaveLength(2);
     for (const [name, text] of Object.entries(files()))
       expect(Buffer.from(bench.storage.api.read(name)!, "latin1").toString("utf8")).toBe(text);
   });

@@ -134,7 +134,7 @@ describe("doctor", () => {
 
   it.each<[number, unknown, RegExp, RegExp]>([
     [401, { error: { message: "revoked token" } }, /answers 401: revoked token/, /revoked\. .*gateway token add NAME/],
-    [404, { error: { message: "no model qwen3" } }, /answers 404: no model qwen3/, /does not take the model qwen3\. set_c/],
+    [404, { error: { message: "no model qwen3" } }, /answers 404: no model qwen3/, /not take the model qwen3\. set/],
     [404, "nothing here", /answers 404: "nothing here"/, /nothing at \/v1\/messages: baseUrl has to be/],
     [400, { error: { message: "max_tokens: too small" } }, /answers 400/, /^Does the server take the model qwen3\?/],
     [429, { error: { message: "budget used up" } }, /answers 429: budget used up/, /budget/],

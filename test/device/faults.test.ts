@@ -329,10 +329,8 @@ describe("flash", () => {
   ])("uses lines on firmware %s, which knows no packets and no enquiry (own code: %j)", async (version, own) => {
     const storage = createStorage();
     // From the first boot file on it is that firmware, after each reset, too.
-    storage.api.write(
-      ".boot0",
-      `(function(e){Object.defineProperty(process,"env",{get:function(){e.VERSION="${version}";return e}})})(process.env)`,
-    );
+    const env = `function(){e.VERSION="${version}";return e}`;
+    storage.api.write(".boot0", `(function(e){Object.defineProperty(process,"env",{get:${env}})})(process.env)`);
     if (own !== "") storage.api.write(".bootcde", own);
     storage.api.write("agent", agentCode("old", 700));
     const bench = createBench({ storage });
@@ -343,7 +341,8 @@ describe("flash", () => {
     };
     const progress = listen();
     const device = createDevice(bench.wire({ toBoard }));
-    const result = await bench.run(flashBoard(device, { ...job(agentCode("new", 900)), settings: { model: "m" } }, progress));
+    const whole = { ...job(agentCode("new", 900)), settings: { model: "m" } };
+    const result = await bench.run(flashBoard(device, whole, progress));
     expect(result).toMatchObject({ version, agent: { isChanged: true, method: "lines" }, isStarted: true });
     expect(progress.lines.join("\n")).toMatch(/written line by line, CRC read back, tried/);
     expect(storage.api.read("agent")).toBe(agentCode("new", 900));
@@ -388,7 +387,7 @@ describe("flash", () => {
   }
 
   it.each<[string, string, RegExp]>([
-    ["restarts the board", "setTimeout(function(){E.reboot()},500)", /the board restarts by itself after the agent was/],
+    ["restarts the board", "setTimeout(function(){E.reboot()},500)", /restarts by itself after the agent was loaded/],
     [
       "takes the console away",
       "if(global.agentName)E.setConsole(null,{force:true})",

@@ -245,7 +245,7 @@ describe.each(portDrivers())("flash, console and doctor on $name", (driver) => {
     if (!driver.isOwn) return;
     expect(await run(["console", "--port", board.port, "--send", "echo(0)"])).toMatchObject({ code: 0, err: "" });
     const told = "the board's echo is off: it shows neither its prompt nor results; echo(1) turns it on\n";
-    const one = await run(["console", "--port", board.port, "--send", "print(6*7)", "--expect", "42", "--timeout", "10"]);
+    const one = await run(["console", "--port", board.port, "--send", "print(6*7)", "--expect", "42"]);
     expect(one).toMatchObject({ code: 0, err: told, out: "42\n" });
     const two = await run(["console", "--port", board.port, "--send", "print('Grü'+'ße')"]);
     expect(two).toMatchObject({ code: 0, err: told, out: "Grüße\n" });

@@ -205,6 +205,9 @@ describe("modules", () => {
     expect(board.evaluate("require('m').v")).toBe(1);
     board.storage.api.write("m", "exports.v=2");
     expect(board.evaluate("require('m').v+','+(Modules.removeCached('m'),require('m').v)")).toBe("1,2");
+    expect(() => board.evaluate("Modules.removeCached('none')")).toThrow('Module "none" not found');
+    board.evaluate("Modules.removeAllCached()");
+    expect(board.evaluate("Modules.getCached().length")).toBe(0);
   });
 });
 
