@@ -343,12 +343,11 @@ export async function generateTools(toolsDir, root = process.cwd(), rooms = new 
 /** Takes the imports out of the file and into `heads`, once each; a clash renames the identifier in the file. */
 function hoistImports(tool, number, magic, locals, heads, resolve = (from) => from) {
   const renames = new Map();
+  // Never the name that another file has for the same thing: here that may be something else.
   const claim = (local, meaning) => {
     if (locals.get(local) === meaning) return { name: local, known: true };
     let name = local;
     for (let n = number; locals.has(name); n++) name = `${local}_${n}`;
-    // A second clash of one meaning finds the name the first one got.
-    for (const [other, m] of locals) if (m === meaning) return { name: other, known: true };
     locals.set(name, meaning);
     return { name, known: false };
   };

@@ -188,10 +188,13 @@ describe("tools", () => {
       "tools/b.ts": `import { word } from "../room/y";\n${tool("b", { execute: "() => ({ word }).word + word" })}`,
       "tools/c.ts":
         'import { word, other as index } from "../room/x";\n' + tool("c", { execute: "() => word + index" }),
+      // What is called so elsewhere is a name of this file's own.
+      "tools/d.ts":
+        'import { word as w } from "../room/x";\n' + tool("d", { execute: "(word) => w + word" }),
     });
     expect(problems).toEqual([]);
     const { loadTool } = run(code).result;
-    expect([0, 1, 2].map((i) => loadTool(i).execute())).toEqual(["x", "yy", "xo"]);
+    expect([0, 1, 2, 3].map((i) => loadTool(i).execute(1))).toEqual(["x", "yy", "xo", "x1"]);
   });
 
   it("leads back to the tool's line, also where the check refuses it", async () => {
