@@ -9,6 +9,8 @@ export interface Failure {
   retry: boolean;
   /** Milliseconds that the server asked to wait; 0 if it did not. */
   waitMs: number;
+  /** The server does not take the request, and would not take it again. */
+  refused?: boolean;
 }
 
 /** What puts failures into words; it exists while one is told. */
@@ -60,11 +62,11 @@ export function failureWords(): FailureWords {
     let hint = "";
     if (status === 401 || status === 403) hint = "the server refused the key: check apiKey";
     else if (status === 404) hint = "check the URL (baseUrl " + setting("baseUrl") + ") and the model (" + model + ")";
-    else if (status === 413) hint = "the request is too large: lower historyBytes";
+    else if (status === 413) hint = "the request is too large: lower inlineBytes, or historyBytes";
     else if (status === 429) hint = "the server is asked too often or the quota is used up";
     else if (status >= 500) hint = "the server has a problem";
     // OpenAI: "Error while downloading http://...", Anthropic: "Unable to download the file", vLLM names the connection.
-    else if (setting("multimodal") && setting("uploadUrl") && !setting("mediaInline") && /download|[uU][rR][lL]|connect to host/.test(said))
+    else if (setting("multimodal") && setting("uploadUrl") && !setting("mediaInline") && /download|file|[uU][rR][lL]|connect to host/.test(said))
       hint = "the model's server may not reach the file server: set_config({mediaInline:true}) sends files within the request; or check downloadUrl";
     else if (said.split("max_completion_tokens").length > 1) hint = 'set_config({tokensField:"max_completion_tokens"})';
     else if (said.split("reasoning_content").length > 1)
@@ -78,6 +80,7 @@ export function failureWords(): FailureWords {
       retry: status === 408 || status === 429 || status >= 500,
       // Nobody means more than a day; what is negative, odd or larger is no answer to "when again".
       waitMs: wait > 0 && wait <= 86400 ? Math.ceil(wait * 1000) : 0,
+      refused: [401, 403, 404, 408, 429].indexOf(status) < 0,
     };
   }
 
@@ -86,6 +89,7 @@ export function failureWords(): FailureWords {
     return {
       message: timeout
         ? reason + ". Is the model loading, or the server overloaded?"
+        : reason.startsWith("a file") ? reason
         : "no answer from " + setting("baseUrl") + " (" + reason + "): check Wi-Fi, the URL (baseUrl), and that the server runs",
       retry: !timeout,
       waitMs: 0,

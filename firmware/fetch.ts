@@ -279,6 +279,7 @@ export function askService(o: ServiceRequest): Promise<ToolOutput> {
         if (status && (status < 200 || status > 299)) {
           if (status === 401 || status === 403) check = "check " + o.keySetting;
           else if (status === 404 || status === 405) check = "check " + o.urlSetting;
+          else if (status === 413) check = "what was sent is too large for it";
           else if (status === 429 || status === 432 || status === 433) check = "it is asked too often, or the quota is used up";
           else if (status >= 500) check = "it has a problem of its own, try later";
           else if (status < 400)

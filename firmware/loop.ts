@@ -22,6 +22,9 @@ export function run(session: Session, prompt: string, parts?: Part[]): Promise<R
   let iteration = 0;
   let stop: (() => void) | undefined;
   let settle: ((result: RunResult) => void) | undefined;
+  /** The prompt has files; and the server has refused them, as it would with every later prompt that they went along with. */
+  let hasFiles = false;
+  let isSpoilt = false;
 
   const own: Run = {
     past: {},
@@ -36,8 +39,8 @@ export function run(session: Session, prompt: string, parts?: Part[]): Promise<R
       if (stop) stop();
       session.abort = undefined;
       if (session.child && session.child.abort) session.child.abort(message || "");
-      // What somebody stopped must not be done by the next prompt.
-      if (message) edit(session).rollback(stopReason !== "aborted");
+      // What somebody stopped must not be done by the next prompt. Before it is remembered there is nothing to take back.
+      if (message && !begin) edit(session).rollback(stopReason !== "aborted" && !isSpoilt);
       const event: AgentEvent = { type: "final", text: text, stopReason: stopReason };
       const result: RunResult = { text: text, stopReason: stopReason };
       if (message) {
@@ -69,6 +72,7 @@ export function run(session: Session, prompt: string, parts?: Part[]): Promise<R
       session.emit({ type: "iterationStart", iteration: iteration });
       stop = exchange(session, !bare, function (reply, failure) {
         stop = undefined;
+        isSpoilt = hasFiles && !!failure && !!failure.refused;
         own.later(function () {
           afterReply(session, own, reply, bare, failure && failure.message);
         });
@@ -92,11 +96,13 @@ export function run(session: Session, prompt: string, parts?: Part[]): Promise<R
   };
   // Remembers what is asked, with that of a failed run before it, and begins. Not kept: it would cost a dozen variables.
   let begin: any = function (text: string, media: string): void {
-    begin = undefined;
     const before = edit(session).takePrompt();
     const all = joinPrompts(before, text, media, session.history!.bytes.length >> 1);
-    if (remember(session, all.media ? HAS_MEDIA + USER : USER, all.text, undefined, false, all.media)) own.later(own.turn);
-    else own.end("transportError", "", "the prompt does not fit into the history: raise historyBytes");
+    if (!remember(session, all.media ? HAS_MEDIA + USER : USER, all.text, undefined, false, all.media))
+      return own.end("transportError", "", "the prompt does not fit into the history: raise historyBytes");
+    begin = undefined;
+    hasFiles = !!all.media;
+    own.later(own.turn);
   };
 
   if (!parts) begin(prompt, "");

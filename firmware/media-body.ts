@@ -10,6 +10,9 @@ const FILE_BYTES = 384;
 /** Of a reference, at the most. */
 const REFERENCE_BYTES = 700;
 
+/** What is told of a file that is not as it was: see `broken` of failure.ts. */
+const CHANGED = "a file was changed while it was sent, or the SD card is gone: ";
+
 /** The messages of a request that hold files: see media.ts for what stands in the history. */
 export interface MediaBody {
   /** Bytes of all messages, files included. */
@@ -35,9 +38,10 @@ interface Place {
 // that the model has not answered yet always do.
 export function openMediaBody(h: History, sent: number): MediaBody {
   const kept = setting("mediaKept");
-  /** Where references begin, and whether each is sent as what it is. */
+  /** Where references begin, whether each is sent as what it is, and how many bytes it was counted with. */
   const marks: number[] = [];
   const asFile: boolean[] = [];
+  const counted: number[] = [];
   let newest = 0;
   let answered = -1;
   let file: Source | undefined;
@@ -93,6 +97,10 @@ export function openMediaBody(h: History, sent: number): MediaBody {
     return place;
   }
 
+  function sizeOf(place: Place): number {
+    return place.before.length + place.after.length + (place.file ? Math.ceil(place.file.size / 3) * 4 : 0);
+  }
+
   function referenceAt(from: number): string {
     const text = readHistory(h, from, Math.min(REFERENCE_BYTES, h.used - from));
     return text.substring(1, text.indexOf("\x02"));
@@ -110,7 +118,7 @@ export function openMediaBody(h: History, sent: number): MediaBody {
       if (file) {
         const wanted = Math.min(FILE_BYTES, file.size - at);
         const piece = file.read(at, wanted);
-        if (piece.length < wanted) throw new Error(file.name + " got shorter, or the card is gone");
+        if (piece.length < wanted) throw new Error(CHANGED + file.name);
         at += wanted;
         if (at >= file.size) media.close();
         return btoa(piece);
@@ -132,6 +140,7 @@ export function openMediaBody(h: History, sent: number): MediaBody {
       after = place.after;
       file = place.file;
       at = 0;
+      if (sizeOf(place) !== counted.shift()) throw new Error(CHANGED + reference.split("|")[3]);
       return place.before;
     },
     close: function () {
@@ -150,11 +159,9 @@ export function openMediaBody(h: History, sent: number): MediaBody {
       marks.push(from + mark);
       asFile.push(shown);
       media.hasId = media.hasId || place.hasId;
-      media.length += place.before.length + place.after.length - (end + 1 - mark);
-      if (place.file) {
-        media.length += Math.ceil(place.file.size / 3) * 4;
-        place.file.close();
-      }
+      counted.push(sizeOf(place));
+      media.length += sizeOf(place) - (end + 1 - mark);
+      if (place.file) place.file.close();
       mark = end + 1 < size ? text.indexOf("\x01", end + 1) : -1;
     }
     from += size;

@@ -1,8 +1,8 @@
 import { setting } from "./config";
 import { openSource } from "./disk";
 import { mediaType } from "./media-type";
-import { type Part } from "./parts";
-import { fromJson, limitText, toJson, wireText } from "./text";
+import { MAX_PARTS, type Part } from "./parts";
+import { cutUtf8, fromJson, limitText, toJson, wireText } from "./text";
 import type { Session } from "./types";
 import { upload } from "./upload";
 
@@ -14,10 +14,12 @@ import { upload } from "./upload";
 
 // Makes parts ready for a message: uploads files where they are to be uploaded, one after the other, and hands `done` the
 // text, and the rest as JSON parts with references, comma separated, "" for none. A file that cannot be shown to the model is
-// left out: the text says which and why, and so does an event. `from` is who gave the parts.
+// left out: the text says which and why, and so does an event. `from` is who gave the parts. Of a run that was stopped
+// nothing more is sent, and `done` is not called.
 export function prepareParts(session: Session, parts: Part[], from: string, done: (text: string, media: string) => void): void {
-  /** Bytes of the history that the references may fill. */
+  /** Bytes of the history that the references may fill, and the text. */
   const most = session.history!.bytes.length >> 2;
+  const running = session.abort;
   let text = "";
   let media = "";
   let at = 0;
@@ -31,6 +33,8 @@ export function prepareParts(session: Session, parts: Part[], from: string, done
   }
 
   function skip(path: string, why: string): void {
+    if (session.abort !== running) return;
+    path = cutUtf8(path, 66);
     say("[" + path + " cannot be shown: " + why + "]");
     session.emit({ type: "error", message: path + " was not shown to the model: " + why });
     later();
@@ -45,9 +49,15 @@ export function prepareParts(session: Session, parts: Part[], from: string, done
   }
 
   function next(): void {
-    const part = parts[at++];
-    if (!part) return done(text, media);
-    const path = part.content;
+    if (session.abort !== running) return;
+    if (at >= parts.length) return done(limitText(text, most), media);
+    const part: any = parts[at++] || {};
+    const path: string = part.content;
+    if (typeof path !== "string") return skip("part " + at, "its content is no text");
+    if (at > MAX_PARTS) {
+      at = parts.length;
+      return skip(path, "of " + at + " parts the first " + MAX_PARTS + " count");
+    }
     if (part.type === "text") {
       say(path);
       return later();
@@ -66,7 +76,7 @@ export function prepareParts(session: Session, parts: Part[], from: string, done
     let onlyInline = false;
     if (!type) return skip(path, "its type is unknown. Give it an ending such as .jpg, .png, .wav, .mp3, .mp4 or .pdf");
     if (kind === "video" && !(isOpenai && urls)) return skip(path, "this server takes no video (mediaUrlParts)");
-    if (kind === "audio" && !isOpenai) return skip(path, "this server takes no audio");
+    if (!isOpenai && (kind === "audio" || type === "image/bmp")) return skip(path, "this server takes no " + type);
     if (kind === "audio" && !urls) {
       if (type !== "audio/wav" && type !== "audio/mpeg") return skip(path, "this server takes .wav and .mp3 only (mediaUrlParts)");
       onlyInline = true;

@@ -34,8 +34,8 @@ export function upload(session: Session, path: string, type: string, done: (prob
   let at = 0;
   let attempts = 0;
   let key = "";
-  /** The file is not what it was: to send it again is no use. */
-  let isGone = false;
+  /** What has become of the file in the meantime: to send it again is no use. */
+  let gone = "";
 
   // The board's CRC32 takes no start value.
   function add(piece: string): void {
@@ -49,6 +49,7 @@ export function upload(session: Session, path: string, type: string, done: (prob
 
   // Looks at the whole file, some of it at a time.
   function look(): void {
+    if (session.abort !== running) return finish("stopped", "");
     for (let i = 0; i < PIECES && at < size; i++) {
       const piece = source.read(at, Math.min(PIECE_BYTES, size - at));
       if (!piece) return finish("it cannot be read: is the card still there?", "");
@@ -60,7 +61,7 @@ export function upload(session: Session, path: string, type: string, done: (prob
       return;
     }
     before = sum;
-    key = [path, size, before, E.CRC32(address)].join("|") + "|";
+    key = [path, size, before, E.CRC32(address + setting("downloadUrl"))].join("|") + "|";
     const now = getTime() | 0;
     for (const entry of root.uploads || []) {
       const rest = entry.startsWith(key) ? entry.substr(key.length) : "";
@@ -71,11 +72,13 @@ export function upload(session: Session, path: string, type: string, done: (prob
   }
 
   function send(): void {
+    if (session.abort !== running) return finish("stopped", "");
     const boundary = "----agent" + Math.random().toString(36).substr(2) + Math.random().toString(36).substr(2);
     const line = "--" + boundary + '\r\nContent-Disposition: form-data; name="';
-    // Quotes and line breaks in a name as browsers write them: https://html.spec.whatwg.org/#multipart-form-data
-    const name = source.name.replace(/["\r\n]/g, function (c) {
-      return c === '"' ? "%22" : c === "\r" ? "%0D" : "%0A";
+    // Quotes in a name as browsers write them, https://html.spec.whatwg.org/#multipart-form-data; backslashes, too, which some
+    // servers take for half of an escape. No name of a file has control characters.
+    const name = source.name.replace(/["\\]/g, function (c) {
+      return c === '"' ? "%22" : "%5C";
     });
     const head =
       (address.endsWith("/files") && setting("provider") !== "anthropic" ? line + 'purpose"\r\n\r\nuser_data\r\n' : "") +
@@ -105,8 +108,8 @@ export function upload(session: Session, path: string, type: string, done: (prob
           const piece = source.read(at, wanted);
           // The connection is given up: a server must not take this for a whole file.
           if (piece.length < wanted) {
-            isGone = true;
-            throw new Error(path + " got shorter, or the card is gone");
+            gone = "it got shorter while it was sent, or the card is gone";
+            throw new Error();
           }
           add(piece);
           at += wanted;
@@ -138,7 +141,7 @@ export function upload(session: Session, path: string, type: string, done: (prob
         if (id && base && (!link || setting("downloadUrl"))) link = base + "/" + id;
         if (link) where = "u" + link;
         else if (id) where = "i" + id;
-        if (!where) return { isError: true, content: "The file server's answer has neither file_id, url nor id: check uploadUrl" };
+        if (!where) return { isError: true, content: "The file server's answer has neither file_id, url nor id: check uploadUrl" + (said && ". It says: " + said) };
         if (where.length > WHERE_BYTES || !/^[!-~]+$/.test(where) || /["|\\]/.test(where) || (link && !/^uhttps*:\/\//.test(where)))
           return { isError: true, content: "The file server's answer has no URL or id that can be used: check uploadUrl and downloadUrl" };
         if (sum !== before) return { isError: true, content: path + " was changed while it was sent: show it again" };
@@ -152,7 +155,7 @@ export function upload(session: Session, path: string, type: string, done: (prob
         return finish("", output);
       }
       const result = output as ToolResult;
-      if (!result.retry || isGone || attempts > setting("retries") || session.abort !== running) return finish(result.content, "");
+      if (gone || !result.retry || attempts > setting("retries") || session.abort !== running) return finish(gone || result.content, "");
       const wait = 500 << attempts;
       session.emit({ type: "retry", attempt: attempts, waitMs: wait, reason: result.content });
       setTimeout(send, wait);

@@ -121,11 +121,11 @@ async function writeFile(board: Interpreter, name: string, content: string | Uin
     const piece = bytes.slice(at, at + PIECE_BYTES);
     const isText = literal(piece).length < 1.3 * piece.length;
     const data = isText ? literal(piece) : `atob("${Buffer.from(piece, "latin1").toString("base64")}")`;
-    const line = `require("Storage").write(${literal(name)},${data},${at},${bytes.length})`;
+    const line = `require("Storage").write(${literal(toBytes(name))},${data},${at},${bytes.length})`;
     const ok = await board.query(line, { giveUpMs: LOAD_LINE_MS });
     if (ok !== true) throw new Error(`Storage.write of ${name} at ${at} gave ${JSON.stringify(ok)}`);
   }
-  const checksum = `E.CRC32(require("Storage").read(${literal(name)}))`;
+  const checksum = `E.CRC32(require("Storage").read(${literal(toBytes(name))}))`;
   const sum = await board.query<number>(checksum, { giveUpMs: LOAD_LINE_MS });
   if (sum !== crc32(Buffer.from(bytes, "latin1"))) throw new Error(`${name} did not arrive as it was sent`);
 }

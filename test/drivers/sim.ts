@@ -79,7 +79,7 @@ export function simDriver(): Driver {
         const all = { agent: code, "agent.json": config, ...files, ".bootcde": 'require("agent")' };
         for (const [name, content] of Object.entries(all)) {
           const bytes = typeof content === "string" ? toBytes(content) : Buffer.from(content).toString("latin1");
-          if (!board.storage.api.write(name, bytes)) throw new Error(`Storage.write of ${name} failed`);
+          if (!board.storage.api.write(toBytes(name), bytes)) throw new Error(`Storage.write of ${name} failed`);
         }
         board.boot();
         await waitForPrompt(log);

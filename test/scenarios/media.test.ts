@@ -1,26 +1,19 @@
-import { truncateSync, writeFileSync } from "node:fs";
-import { connect, createServer, type AddressInfo, type Socket } from "node:net";
+import { closeSync, openSync, truncateSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect } from "vitest";
-import type { AgentEvent } from "../../firmware/types";
-import { serve } from "../drivers/serve";
-import type { TestBoard } from "../drivers/types";
 import { startFileServer } from "../gateway/file-server";
-import { raw, reply, text, toolCall, type Turn } from "../fixtures/scripted-model";
+import { reply, text, toolCall } from "../fixtures/scripted-model";
 import { jpeg, sha256 } from "../fixtures/picture";
-import { scenario, type ScenarioContext, type ScenarioOptions } from "./scenario";
+import { scenario } from "./scenario";
+import { claude, cutOnce, decoded, parts, show, stored, withFileServer } from "./uploads";
 
 const seen = { multimodal: true };
 
-/** What a data URL or bare base64 holds. */
-const decoded = (data: string): Buffer => Buffer.from(data.slice(data.indexOf(",") + 1), "base64");
-
-/** `ask({text, files})`, and the events of that run. */
-async function show(board: TestBoard, prompt: string, files: string[]): Promise<AgentEvent[]> {
-  const before = board.events().length;
-  board.type(`ask(${JSON.stringify({ text: prompt, files })})\n`);
-  await board.waitUntil(() => board.events().slice(before).some((event) => event.type === "final" && !event.agent), { giveUpMs: 60_000 });
-  return board.events().slice(before);
+/** Other bytes in the same place: a file that is written anew has none for a moment. */
+function writeOver(file: string): void {
+  const handle = openSync(file, "r+");
+  writeSync(handle, jpeg(300_001).subarray(1), 0, 300_000, 0);
+  closeSync(handle);
 }
 
 describe("files of a prompt", () => {
@@ -81,89 +74,6 @@ describe("files of a prompt", () => {
   );
 });
 
-interface Upload {
-  name: string;
-  type: string;
-  bytes: Buffer;
-  authorization: string | null;
-}
-
-/** A file server of the test's own; `answer` is asked after each upload that came whole. */
-function withFileServer(
-  name: string,
-  answer: (upload: Upload, number: number) => Response,
-  settings: Record<string, unknown> | ((url: string) => Record<string, unknown>),
-  options: ScenarioOptions,
-  body: (context: ScenarioContext & { uploads: Upload[]; url: string }) => Promise<void>,
-): void {
-  scenario(name, options, async (context) => {
-    const problems: string[] = [];
-    const uploads: Upload[] = [];
-    const server = await serve(
-      async (request) => {
-        const form = await request.formData();
-        const file = form.get("file") as File;
-        const bytes = Buffer.from(await file.arrayBuffer());
-        uploads.push({ name: file.name, type: file.type, bytes, authorization: request.headers.get("authorization") });
-        return answer(uploads.at(-1)!, uploads.length);
-      },
-      (problem) => problems.push(problem),
-    );
-    try {
-      const given = typeof settings === "function" ? settings(server.url) : settings;
-      await context.board.runLine(`set_config(${JSON.stringify({ uploadUrl: `${server.url}/upload`, ...given })})`);
-      await body({ ...context, uploads, url: server.url });
-      // Of a connection that the test itself has cut.
-      expect(problems.filter((problem) => problem !== "server: aborted")).toEqual([]);
-      if (options.settings?.fileToken) expect(context.board.output()).not.toContain(options.settings.fileToken);
-    } finally {
-      await server.close();
-    }
-  });
-}
-
-/**
- * Passes connections on to `port`. Once `bytes` have come from the client, `then` is called; without it the first connection is
- * reset.
- */
-async function cutOnce(port: number, bytes: number, then?: () => void): Promise<{ url: string; close(): Promise<void> }> {
-  let number = 0;
-  const sockets = new Set<Socket>();
-  const server = createServer((client) => {
-    const isCut = ++number === 1;
-    const upstream = connect(port, "127.0.0.1");
-    for (const socket of [client, upstream]) {
-      sockets.add(socket);
-      socket.on("error", () => undefined).on("close", () => sockets.delete(socket));
-    }
-    let came = 0;
-    if (isCut && !bytes && !then) client.resetAndDestroy();
-    client.on("data", (piece) => {
-      came += piece.length;
-      if (then && came >= bytes) {
-        then();
-        then = () => undefined;
-      }
-      if (isCut && !then && came >= bytes) {
-        client.resetAndDestroy();
-        upstream.resetAndDestroy();
-      } else upstream.write(piece);
-    });
-    upstream.pipe(client);
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    close() {
-      for (const socket of sockets) socket.destroy();
-      return new Promise((resolve) => server.close(() => resolve()));
-    },
-  };
-}
-
-const stored = (id: string) => () => Response.json({ code: 0, message: "ok", data: { file_id: id, file_size: 1 } });
-const parts = (request: { json: { messages: { content?: any }[] } }, at: number): any => request.json.messages.at(at)!.content;
-
 describe("files that are uploaded", () => {
   const cat = jpeg(5000);
   const upload = { settings: { ...seen, fileToken: "file-token-0123456789" }, files: { "cat.jpg": cat } };
@@ -205,7 +115,7 @@ describe("files that are uploaded", () => {
     });
 
   const failures: [string, (number: number) => Response, Record<string, unknown>, RegExp, number][] = [
-    ["413", () => new Response("", { status: 413 }), {}, /^The file server answered 413$/, 1],
+    ["413", () => new Response("", { status: 413 }), {}, /^The file server answered 413 \(what was sent is too large for it\)$/, 1],
     ["401", () => Response.json({ code: 1, message: "unknown token" }, { status: 401 }), {}, /answered 401: unknown token \(check fileToken\)/, 1],
     ["200 with a page", () => new Response("<html>login</html>", { headers: { "content-type": "text/html" } }), {}, /something that is no JSON: check uploadUrl/, 1],
     ["200 with a code", () => Response.json({ code: 17, message: "no room left" }), {}, /refused the file: no room left/, 1],
@@ -256,8 +166,8 @@ describe("files that are uploaded", () => {
   }
 
   const changes: [string, (file: string) => void, RegExp][] = [
-    ["is changed while it is sent", (file) => writeFileSync(file, jpeg(300_001).subarray(1)), /was changed while it was sent: show it again$/],
-    ["gets shorter while it is sent", (file) => truncateSync(file, 100), /got shorter, or the card is gone/],
+    ["is changed while it is sent", writeOver, /was changed while it was sent: show it again$/],
+    ["gets shorter while it is sent", (file) => truncateSync(file, 100), /: it got shorter while it was sent, or the card is gone$/],
   ];
   for (const [what, change, problem] of changes)
     withFileServer(`are left out where the file ${what}`, stored("f-5"), {},
@@ -301,19 +211,6 @@ describe("files that are uploaded", () => {
       await board.expectOutput(`${url}/d/f-3`);
     });
 });
-
-/** One turn of Anthropic's dialect: calls of tools, or an answer. */
-function claude(...blocks: (string | { name: string; input: object })[]): Turn {
-  const events = blocks.flatMap((block, index) => {
-    const isText = typeof block === "string";
-    const content_block = isText ? { type: "text", text: "" } : { type: "tool_use", id: `toolu_${index}`, name: block.name, input: {} };
-    const delta = isText ? { type: "text_delta", text: block } : { type: "input_json_delta", partial_json: JSON.stringify(block.input) };
-    return [{ type: "content_block_start", index, content_block }, { type: "content_block_delta", index, delta }, { type: "content_block_stop", index }];
-  });
-  const stop_reason = typeof blocks[0] === "string" ? "end_turn" : "tool_use";
-  const all = [...events, { type: "message_delta", delta: { stop_reason } }, { type: "message_stop" }];
-  return raw(all.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`));
-}
 
 describe("our gateway as the file server", () => {
   const big = jpeg(300_000);
