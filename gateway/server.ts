@@ -136,6 +136,8 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     // An id may be as long as a header: what is wrong with it is said by the route.
     routerOptions: { maxParamLength: 16_384 },
     clientErrorHandler: answerBrokenRequest,
+    frameworkErrors: (_error, request, reply) =>
+      void answerFault(new Fault(400, "gateway: the address has a % that is no escape", "bad_request"), request, reply),
   }) as unknown as FastifyInstance;
 
   const onProblem = (problem: string): void => app.log.warn(problem);

@@ -231,6 +231,8 @@ export async function addFileRoutes(app: FastifyInstance, options: FileRoutesOpt
       Object.assign(visit.account, aboutFile(file), { outcome: stream.readableEnded ? "done" : "reader_gone" });
       visit.isUnderWay = false;
       visit.log();
+      // What is missing does not come any more: nobody is to wait for it.
+      if (stream.bytesRead < end - start + 1) reply.raw.destroy();
     });
     await reply.send(stream);
   }

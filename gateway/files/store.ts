@@ -54,7 +54,7 @@ export interface FileStore {
   find(id: string): StoredFile | undefined;
   /** The files of a board, newest first. */
   list(owner: string): StoredFile[];
-  /** Opens the content for reading. @throws {Fault} 404 where somebody else has removed it from the folder */
+  /** Opens the content for reading. @throws {Fault} 404 where somebody else has removed or damaged it in the folder */
   open(file: StoredFile): Promise<FileHandle>;
   remove(file: StoredFile): Promise<void>;
   /** How many ids there are, and the bytes of all contents, incoming ones too. */
@@ -266,13 +266,17 @@ export async function openFileStore(options: FileStoreOptions): Promise<FileStor
       return all.reverse().sort((a, b) => b.createdAt - a.createdAt);
     },
     async open(file) {
+      let handle: FileHandle | undefined;
       try {
-        return await open(contentOf(file.sha256), "r");
+        handle = await open(contentOf(file.sha256), "r");
+        if ((await handle.stat()).size === file.bytes) return handle;
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-        onProblem(`the content of ${file.id.slice(0, 13)} has been removed from ${contentFolder}`);
-        throw new Fault(404, "gateway: the content of this file has been removed: send it again", "no_file");
       }
+      await handle?.close();
+      const what = handle === undefined ? "removed" : "damaged";
+      onProblem(`the content of ${file.id.slice(0, 13)} in ${contentFolder} has been ${what}`);
+      throw new Fault(404, `gateway: the content of this file has been ${what}: send it again`, "no_file");
     },
     remove,
     usage: () => ({ files: files.size, bytes: storedBytes + incomingBytes }),

@@ -1,4 +1,4 @@
-import { readFile, readdir, rm, writeFile, mkdtemp } from "node:fs/promises";
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import http from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -176,11 +176,43 @@ describe("what is downloaded", () => {
     expect(openai).toMatchObject({ status: 404, json: { error: { code: "no_file" } } });
   });
 
-  it("content that somebody has removed from the folder", async () => {
+  it("an id that is no address: 400, in the form of devices", async () => {
+    const server = await startFileServer();
+    for (const id of ["%zz", "%ff%fe"])
+      expect(await get(server, `/download/${id}`)).toMatchObject({ status: 400, json: { code: 400, message: expect.stringMatching(/no escape/) } });
+  });
+
+  it("content that gets shorter while it is read: the connection ends", async () => {
+    const server = await startFileServer();
+    const bytes = jpeg(4_000_000);
+    const id = await uploaded(server, { content: bytes });
+    const response = await fetch(`${server.url}/download/${id}`);
+    const reader = response.body!.getReader();
+    let came = (await reader.read()).value!.length;
+    await truncate(path.join(server.folder, "content", sha256(bytes)), 0);
+    const rest = async (): Promise<void> => {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        came += value.length;
+      }
+    };
+    await expect(rest()).rejects.toThrow();
+    expect(came).toBeLessThan(bytes.length);
+  });
+
+  it.each([
+    ["removed", (file: string) => rm(file)],
+    ["damaged", (file: string) => truncate(file, 999)],
+    ["damaged", (file: string) => rm(file).then(() => mkdir(file))],
+  ])("content that somebody has %s in the folder", async (what, spoil) => {
     const server = await startFileServer();
     const id = await uploaded(server);
-    await rm(path.join(server.folder, "content", sha256(jpeg(1000))));
-    expect(await get(server, `/download/${id}`)).toMatchObject({ status: 404, json: { code: 404 } });
+    const file = path.join(server.folder, "content", sha256(jpeg(1000)));
+    await spoil(file);
+    const message = `gateway: the content of this file has been ${what}: send it again`;
+    expect(await get(server, `/download/${id}`)).toMatchObject({ status: 404, json: { code: 404, message } });
+    if ((await stat(file).catch(() => undefined))?.isDirectory()) await rm(file, { recursive: true });
     // Sent again, it is there for both.
     const again = await uploaded(server);
     for (const one of [id, again]) expect((await download(server, one)).equals(jpeg(1000))).toBe(true);
