@@ -55,7 +55,8 @@ export function simDriver(): Driver {
       });
       const cardFolder = await mkdtemp(join(tmpdir(), "agent-card-"));
       for (const [name, content] of Object.entries(card ?? {})) await writeFile(join(cardFolder, name), content);
-      const board = createBoard({ clock, variables, sd: createSdCard(cardFolder) });
+      const sd = createSdCard(cardFolder);
+      const board = createBoard({ clock, variables, sd });
       board.console.onData((bytes) => log.feed(bytes));
       const events: AgentEvent[] = [];
       if (observe) {
@@ -100,6 +101,7 @@ export function simDriver(): Driver {
         events: observe ? events : undefined,
         baseUrl: BASE_URL,
         cardFolder,
+        moveCard: (isIn) => (isIn ? sd.insert() : sd.pull()),
         hasHardware: true,
         memoryKind: "estimate",
         hasByteStrings: true,

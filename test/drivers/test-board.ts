@@ -10,6 +10,7 @@ export interface BoardPort {
   events: AgentEvent[] | undefined;
   baseUrl: string;
   cardFolder: string;
+  moveCard?(isIn: boolean): void;
   hasHardware: boolean;
   hasByteStrings: boolean;
   memoryKind: TestBoard["memoryKind"];
@@ -67,6 +68,7 @@ export function createTestBoard(port: BoardPort): TestBoard {
   return {
     baseUrl: port.baseUrl,
     cardFolder: port.cardFolder,
+    moveCard: port.moveCard,
     hasHardware: port.hasHardware,
     hasByteStrings: port.hasByteStrings,
     memoryKind: port.memoryKind,

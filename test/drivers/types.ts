@@ -48,6 +48,8 @@ export interface TestBoard {
   type(text: string): void;
   /** The folder that is the board's SD card. */
   readonly cardFolder: string;
+  /** Takes the SD card out of its slot, or puts it in; only where there is a slot. */
+  moveCard?(isIn: boolean): void;
   /** Waits until what was printed after the last match has `expected`; gives everything printed up to its end. */
   expectOutput(expected: string | RegExp, options?: ExpectOptions): Promise<string>;
   /** Types one REPL line; gives what was printed until it was done and the board at rest, without echo and prompt. */

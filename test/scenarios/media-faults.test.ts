@@ -408,3 +408,52 @@ describe("a day with many pictures", () => {
       expect(Number(/\d+/.exec(room)![0]) - Number(/\d+/.exec(await free())![0])).toBeLessThan(400);
     });
 });
+
+// The interpreter's Linux build has no card that could be taken out: there a file that gets shorter stands for it.
+if (driver.name === "sim")
+  describe("an SD card that is taken out", () => {
+    const big = jpeg(100_000);
+    const options = { settings: { ...seen, retries: 1 }, card: { "big.jpg": big }, turns: () => text("ok"), allow: /ERROR: Socket|Socket error/, timeoutMs: 120_000 };
+    const way = (name: string, isUpload: boolean, total: number): void =>
+      withModelServer(`at any moment leaves nothing that disturbs the next prompt: ${name}`, options, async ({ board, model, port }) => {
+        const uploads: Upload[] = [];
+        const files = await serve(async (request) => {
+          const file = (await request.formData()).get("file") as File;
+          uploads.push({ bytes: Buffer.from(await file.arrayBuffer()) } as Upload);
+          return stored("f-1")();
+        }, () => undefined);
+        const random = numbers(isUpload ? 8 : 9);
+        const timers = await board.timers();
+        let late = 0;
+        try {
+          for (let round = 0; round < 15; round++) {
+            const proxy = await cutOnce(isUpload ? Number(new URL(files.url).port) : port, random.next().value % total, () => board.moveCard!(false));
+            await board.runLine(isUpload ? `set_config({uploadUrl:"${proxy.url}/upload"})` : `set_config({baseUrl:"${proxy.url}/v1"})`);
+            const events = await show(board, "What is this?", ["sd:big.jpg"]);
+            expect(events.at(-1)).toMatchObject({ text: "ok" });
+            const told = [...warnings(events), ...events.flatMap((event) => (event.type === "retry" ? [event.reason] : []))];
+            const content = newest(model).at(-1)!.content;
+            // All was read before, or it is told.
+            if (told.length) late++;
+            if (told.length) expect(told[0]).toMatch(/SD card|the card/);
+            else if (isUpload) expect(sha256(uploads.at(-1)!.bytes)).toBe(sha256(big));
+            else expect(sha256(decoded(content[2].image_url.url))).toBe(sha256(big));
+            if (told.length) expect(JSON.stringify(content)).toMatch(/sd:big\.jpg cannot be shown|sd:big\.jpg cannot be shown any more/);
+            board.moveCard!(true);
+            await board.runLine("E.unmountSD();clear_history()");
+            const again = await show(board, "And now?", ["sd:big.jpg"]);
+            expect(again.at(-1)).toMatchObject({ text: "ok" });
+            expect(warnings(again)).toEqual([]);
+            await board.runLine("clear_history");
+            await proxy.close();
+          }
+          expect(late).toBeGreaterThan(5);
+          for (const one of uploads) expect(sha256(one.bytes)).toBe(sha256(big));
+          expect(await board.timers()).toBe(timers);
+        } finally {
+          await files.close();
+        }
+      });
+    way("within a request", false, 140_000);
+    way("an upload", true, 101_000);
+  });
