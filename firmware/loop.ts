@@ -22,9 +22,8 @@ export function run(session: Session, prompt: string, parts?: Part[]): Promise<R
   let iteration = 0;
   let stop: (() => void) | undefined;
   let settle: ((result: RunResult) => void) | undefined;
-  /** The prompt has files; and the server has refused them, as it would with every later prompt that they went along with. */
-  let hasFiles = false;
-  let isSpoilt = false;
+  /** The server has refused a request, with files in the conversation: it would with every later one that says the same. */
+  let isSpoilt: any;
 
   const own: Run = {
     past: {},
@@ -72,7 +71,7 @@ export function run(session: Session, prompt: string, parts?: Part[]): Promise<R
       session.emit({ type: "iterationStart", iteration: iteration });
       stop = exchange(session, !bare, function (reply, failure) {
         stop = undefined;
-        isSpoilt = hasFiles && !!failure && !!failure.refused;
+        isSpoilt = failure && failure.refused && session.history!.media;
         own.later(function () {
           afterReply(session, own, reply, bare, failure && failure.message);
         });
@@ -101,7 +100,6 @@ export function run(session: Session, prompt: string, parts?: Part[]): Promise<R
     if (!remember(session, all.media ? HAS_MEDIA + USER : USER, all.text, undefined, false, all.media))
       return own.end("transportError", "", "the prompt does not fit into the history: raise historyBytes");
     begin = undefined;
-    hasFiles = !!all.media;
     own.later(own.turn);
   };
 

@@ -74,7 +74,7 @@ export function prepareParts(session: Session, parts: Part[], from: string, done
     const byUrl = setting("uploadUrl");
     // What the dialect takes in one way only, or not at all.
     let onlyInline = false;
-    if (!type) return skip(path, "its type is unknown. Give it an ending such as .jpg, .png, .wav, .mp3, .mp4 or .pdf");
+    if (!type) return skip(path, "its type is unknown. Give it an ending such as .jpg, .png, .wav, .mp3, .mp4 or .pdf, or have read_file read it");
     if (kind === "video" && !(isOpenai && urls)) return skip(path, "this server takes no video (mediaUrlParts)");
     if (!isOpenai && (kind === "audio" || type === "image/bmp")) return skip(path, "this server takes no " + type);
     if (kind === "audio" && !urls) {

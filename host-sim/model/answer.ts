@@ -16,6 +16,7 @@ interface Exchange {
   outcomes: Outcome[];
   /** Files that came with the message, and with the results. */
   media: Media[];
+  unshown: string[];
   reply: string;
 }
 
@@ -29,7 +30,8 @@ export function answer(request: ChatRequest): Answer {
   const profiles = profileTools(request.tools);
   if (current === undefined) return { text: `${introduce()}\n${tellAbilities(profiles)}` };
 
-  const seen = tellMedia(current.media);
+  const unshown = current.unshown.map((one) => `I was not shown ${one}`);
+  const seen = [...unshown, tellMedia(current.media)].filter((part) => part !== "").join(" ");
   if (profiles.length === 0) return { text: tellWithoutTools(current, seen) };
   const memory = remember(exchanges.slice(0, -1));
   const plan = planExchange(current.text, exchanges, request, memory);
@@ -58,7 +60,7 @@ function readExchanges(messages: ChatMessage[]): Exchange[] {
     if (message.role === "user" && isOfResult && message.media.length > 0) {
       current?.media.push(...message.media);
     } else if (message.role === "user") {
-      exchanges.push({ text: message.text, outcomes: [], media: [...message.media], reply: "" });
+      exchanges.push({ text: message.text, outcomes: [], media: [...message.media], unshown: message.unshown, reply: "" });
     } else if (message.role === "assistant") {
       if (current !== undefined) current.reply = message.text;
       for (const call of message.calls) {

@@ -37,6 +37,7 @@ export const valueKinds: ReadonlySet<string> = new Set(["number", "quoted", "fil
 export const names = {
   pin: words("pin gpio io"),
   file: words("path file filename folder directory dir document"),
+  where: words("pattern folder directory dir"),
   email: words("to recipient email mail address receiver cc"),
   url: words("url link uri website site webpage page address"),
   time: words("time date when day at start begin end deadline due hour"),

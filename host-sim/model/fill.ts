@@ -38,6 +38,7 @@ export function fill(profile: ToolProfile, clause: Token[], context: FillContext
   fillKind(draft, "file", names.file);
   fillKind(draft, "email", names.email);
   fillKind(draft, "url", names.url);
+  fillCard(draft);
   fillUnits(draft);
   fillNamedNumbers(draft);
   fillChoices(draft);
@@ -83,6 +84,17 @@ function fillKind(draft: Draft, kind: Token["kind"], set: Set<string>): void {
       if (takesText && meets(param, set)) putTokens(draft, param, draft.free(kind), (token) => token.text);
     }
   }
+}
+
+/** Where to look, where the tool has paths of the SD card: such a path, or `sd:` for "on the SD card". */
+function fillCard(draft: Draft): void {
+  const { clause } = draft;
+  const param = draft.open().find((open) => isText(open) && isNamed(open, names.where) && /\bsd:/.test(open.schema.description ?? ""));
+  if (param === undefined) return;
+  const path = draft.free("file").find(({ text }) => /^sd:/i.test(text));
+  const at = clause.findIndex(({ word }, i) => word === "sd-card" || (word === "sd" && clause[i + 1]?.word === "card"));
+  if (path !== undefined) draft.put(param, path.text, [path], 1);
+  else if (at >= 0) draft.put(param, "sd:", clause.slice(at, at + (clause[at]!.word === "sd" ? 2 : 1)), 1);
 }
 
 function fillUnits(draft: Draft): void {

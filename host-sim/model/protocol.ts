@@ -42,7 +42,8 @@ export interface WireCall {
 /** A message with its content brought to plain text, and the files of a user's beside it. */
 export type ChatMessage =
   | { role: "system"; text: string }
-  | { role: "user"; text: string; media: Media[] }
+  /** `unshown`: which files the sender could not show, and why. */
+  | { role: "user"; text: string; media: Media[]; unshown: string[] }
   | { role: "assistant"; text: string; calls: WireCall[] }
   | { role: "tool"; text: string; callId: string };
 
@@ -170,11 +171,13 @@ function readContent(content: unknown, at: string, partTypes: string[]): string 
 }
 
 /** A text right before a file that is a name, and not the whole of what is said, is the file's label. */
-const labelPattern = /^[^\s[\]]{1,100}$/;
+const labelPattern = /^([^\s[\]]{1,100}|[^\n[\]]{1,95}\.\w{1,4})$/;
 /** In the place of a file that is not sent any more. */
 const notePattern = /^\[[^\n]*\]$/;
+/** A line of the sender's for each file that it could not show. */
+const unshownPattern = /^\[([^\n]*) cannot be shown: ([^\n]*)\]$/gm;
 
-function readUserContent(content: unknown, at: string): { text: string; media: Media[] } {
+function readUserContent(content: unknown, at: string): { text: string; media: Media[]; unshown: string[] } {
   const all = readContent(content, at, ["text", ...mediaPartTypes]);
   const parts = Array.isArray(content) ? (content as Record<string, unknown>[]) : [];
   const media: Media[] = [];
@@ -191,7 +194,9 @@ function readUserContent(content: unknown, at: string): { text: string; media: M
     const isLabel = labelPattern.test(text) && parts[i + 1] !== undefined && parts[i + 1]!.type !== "text";
     if (!isLabel && !notePattern.test(text)) texts.push(text);
   });
-  return { text: media.length > 0 || texts.length < parts.length ? texts.join("\n") : all, media };
+  const said = media.length > 0 || texts.length < parts.length ? texts.join("\n") : all;
+  const unshown = [...said.matchAll(unshownPattern)].map(([, name, why]) => `${name}: ${why}`);
+  return { text: unshown.length > 0 ? said.replace(unshownPattern, "").trim() : said, media, unshown };
 }
 
 function readAssistant(message: Record<string, unknown>, at: string): ChatMessage {

@@ -95,6 +95,14 @@ describe("a prompt whose files the server refuses", () => {
       });
 });
 
+scenario("a prompt whose tool gave a file that the server refuses is not done again with the next one",
+  { settings: seen, files: { "fake.jpg": "no picture" }, turns: [toolCall("read_file", { path: "fake.jpg" }), reply(400, { error: { message: "unsupported image" } }), text("Hi.")] },
+  async ({ board, model }) => {
+    expect((await board.ask("describe fake.jpg")).at(-1)).toMatchObject({ message: expect.stringContaining("unsupported image") });
+    expect((await board.ask("hello")).at(-1)).toMatchObject({ text: "Hi." });
+    expect(newest(model)).toEqual([{ role: "user", content: "hello" }]);
+  });
+
 describe("what a tool gives as parts", () => {
   const lists: [string, RegExp, boolean?][] = [
     ["[null,{type:'text',content:'after it'}]", /^\[part 1 cannot be shown: its content is no text\]\nafter it$/],

@@ -121,3 +121,31 @@ it("what stands in the place of a file that is not sent any more is not taken fo
   const { body } = await send([{ role: "user", content: [text("take a photo"), text("[a.jpg was shown earlier]")] }], [takePhoto]);
   expect(body.choices[0].message.tool_calls[0].function).toEqual({ name: "take_photo", arguments: "{}" });
 });
+
+it("what could not be shown is told, and not taken for a request", async () => {
+  const note = "[photo.jpg cannot be shown: There is no file photo.jpg. Call take_photo to have one.]";
+  const { body } = await send([{ role: "user", content: `What is this?\n${note}` }], [takePhoto]);
+  expect(body.choices[0].message).toMatchObject({
+    content: "I was not shown photo.jpg: There is no file photo.jpg. Call take_photo to have one.",
+  });
+  const picture = image(dataUrl("image/jpeg", jpeg(64, 48, 900)));
+  expect(await say([text(`What are these?\n${note}`), text("my cat.jpg"), picture], [takePhoto])).toBe(
+    "I was not shown photo.jpg: There is no file photo.jpg. Call take_photo to have one. " +
+      "my cat.jpg is a JPEG image of 64 x 48 pixels, 900 bytes. That is all that an offline stand-in can tell.",
+  );
+});
+
+it("the SD card is where a tool that knows it looks", async () => {
+  const pattern = { type: "string", description: "Only names that contain this: *.txt, sd:photos/*.jpg" };
+  const parameters = { type: "object", properties: { pattern } };
+  const tree = { type: "function", function: { name: "tree", description: "List the files on the board.", parameters } };
+  for (const [asked, args] of [
+    ["which files are on the SD card?", { pattern: "sd:" }],
+    ["list the files on the sd card", { pattern: "sd:" }],
+    ["list the files in sd:garden/", { pattern: "sd:garden/" }],
+    ["which files are on the board?", {}],
+  ] as const) {
+    const { body } = await send([{ role: "user", content: asked }], [tree]);
+    expect(JSON.parse(body.choices[0].message.tool_calls[0].function.arguments), asked).toEqual(args);
+  }
+});
