@@ -44,7 +44,7 @@ Environment:
   AGENT_PROVIDER  dialect of the server: openai (default) or anthropic
   AGENT_CONFIG    JSON file of settings, laid over the board's own
 
-With --camera, cameraPort is Serial2 and multimodal is true for this start, where they are not set.
+With --sd or --camera, multimodal is true for this start where it is not set, and with --camera cameraPort is Serial2.
 
 Lines piped to it are typed at the console. With --listen or --pty the console is at Espruino's own prompt, not in the
 agent's chat, and the program goes on until Ctrl-D or a signal: whoever reaches the port can run code on the board. A
@@ -116,7 +116,8 @@ async function offer(
 /** What `--sd` and `--camera` plug into the board, and the settings that go with it where they are not set. */
 function openDevices(options: SimOptions, known: Settings): { hardware: BoardOptions; settings: Settings } {
   const clock = realClock();
-  const settings: Settings = options.camera === undefined ? {} : { cameraPort: "Serial2", cameraBaud: 115_200, multimodal: true };
+  const settings: Settings = options.camera === undefined ? {} : { cameraPort: "Serial2", cameraBaud: 115_200 };
+  if (options.sd !== undefined || options.camera !== undefined) settings.multimodal = true;
   for (const name of Object.keys(settings)) if (Object.hasOwn(known, name)) delete settings[name];
   const { cameraPort, cameraBaud } = { ...known, ...settings };
   const plugIn = <T>(option: string, make: () => T): T => {

@@ -1,7 +1,7 @@
 import { setting } from "./config";
 import { openSource } from "./disk";
 import { mediaType } from "./media-type";
-import { MAX_PARTS, type Part } from "./parts";
+import { type Part } from "./parts";
 import { cutUtf8, fromJson, limitText, toJson, wireText } from "./text";
 import type { Session } from "./types";
 import { upload } from "./upload";
@@ -54,10 +54,6 @@ export function prepareParts(session: Session, parts: Part[], from: string, done
     const part: any = parts[at++] || {};
     const path: string = part.content;
     if (typeof path !== "string") return skip("part " + at, "its content is no text");
-    if (at > MAX_PARTS) {
-      at = parts.length;
-      return skip(path, "of " + at + " parts the first " + MAX_PARTS + " count");
-    }
     if (part.type === "text") {
       say(path);
       return later();

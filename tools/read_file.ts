@@ -27,9 +27,10 @@ const readFile: Tool = {
     const source = openSource(args.path);
     if (typeof source === "string") return { isError: true, content: source };
     // A picture is shown.
-    const type = setting("multimodal") ? mediaType(source.name, source.read(0, 12)) : "";
+    const type = mediaType(source.name, source.read(0, 12));
     if (type) {
       source.close();
+      if (!setting("multimodal")) return { isError: true, content: args.path + " is " + type + ", no text: show it with set_config({multimodal:true})" };
       const parts = createParts(2);
       parts.append("text", args.path + ", " + type + ", " + source.size + " bytes");
       parts.append("image", args.path);

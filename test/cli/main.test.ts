@@ -389,6 +389,13 @@ describe("--sd and --camera", () => {
     expect(readFileSync(at("card/photo1.jpg")).equals(picture)).toBe(true);
   });
 
+  it("pictures of the card are seen", async () => {
+    mkdirSync(at("card"));
+    writeFileSync(at("card/a.jpg"), picture);
+    const { out } = await run(["--sd", at("card"), "--ask", "what is in sd:a.jpg?"]);
+    expect(out).toContain(`It is a JPEG image of 320 x 240 pixels, ${picture.length} bytes.`);
+  });
+
   it("the camera is at the port and the speed that are set", async () => {
     mkdirSync(at("pictures"));
     writeFileSync(at("pictures/a.jpg"), picture);

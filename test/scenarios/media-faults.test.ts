@@ -109,14 +109,14 @@ describe("what a tool gives as parts", () => {
     ["[{type:'text',content:'before it'},{type:'image'}]", /^before it\n\[part 2 cannot be shown: its content is no text\]$/],
     ["[{type:'zip',content:5}]", /^\[part 1 cannot be shown/],
     ["[{type:'image',content:'x'.padEnd(500)}]", /^\[x +cannot be shown: A file name has 1 to 28 bytes/],
-    ["new Array(30).fill({type:'text',content:'a'})", /^a\na\na\na\na\na\na\na\n\[a cannot be shown: of 30 parts the first 8 count\]$/],
+    ["new Array(30).fill({type:'image',content:'cat.jpg'})", /^\[cat\.jpg cannot be shown: too much for one message\. Show it alone, or raise historyBytes\]\n\[cat/],
     ["[{type:'text',content:''.padEnd(3000,'long ')}]", /\[cut: \d+ of 3000 bytes\]$/],
     ["[]", /^done \(no output\)$/],
   ];
   scenario("is taken as far as it can be, and the run goes on", {
       settings: seen,
       files: { "cat.jpg": cat },
-      turns: (request) => (request.json.messages.at(-1)!.role === "user" ? toolCall("look", {}) : text("ok")),
+      turns: (request) => (request.json.messages.at(-1)!.content === "look" ? toolCall("look", {}) : text("ok")),
       timeoutMs: 90_000,
     },
     async ({ board }) => {
@@ -215,6 +215,13 @@ describe("files that cannot be shown", () => {
       expect(warnings(await show(board, "What is this?", ["sd:huge.jpg"]))).toEqual([expect.stringMatching(/20971520 bytes, and 1000000 may be uploaded \(uploadBytes\)/)]);
       await board.runLine('set_config({multimodal:false})');
       expect(warnings(await show(board, "What is this?", ["sd:huge.jpg"]))).toEqual([expect.stringMatching(/the setting multimodal is off/)]);
+    });
+
+  scenario("are not printed as text by read_file",
+    { files: { "cat.jpg": cat }, turns: [toolCall("read_file", { path: "cat.jpg" }), text("ok")] },
+    async ({ board }) => {
+      const events = await board.ask("what is in cat.jpg?");
+      expect(events).toContainEqual(expect.objectContaining({ type: "toolEnd", isError: true, content: "cat.jpg is image/jpeg, no text: show it with set_config({multimodal:true})" }));
     });
 
   scenario("of a kind that Anthropic's API does not take are named, too",
