@@ -11,7 +11,7 @@ const FILE_BYTES = 384;
 const REFERENCE_BYTES = 700;
 
 /** What is told of a file that is not as it was: see `broken` of failure.ts. */
-const CHANGED = "a file was changed while it was sent, or the SD card is gone: ";
+const CHANGED = "a file was changed, or the SD card is gone: ";
 
 /** The messages of a request that hold files: see media.ts for what stands in the history. */
 export interface MediaBody {

@@ -47,8 +47,8 @@ export function upload(session: Session, path: string, type: string, done: (prob
     done(problem, where);
   }
 
-  // Looks at the whole file, some of it at a time.
-  function look(): void {
+  // Looks at the whole file, some of it at a time. Let go of then: it would cost a dozen variables while the file is sent.
+  let look: any = function (): void {
     if (session.abort !== running) return finish("stopped", "");
     for (let i = 0; i < PIECES && at < size; i++) {
       const piece = source.read(at, Math.min(PIECE_BYTES, size - at));
@@ -60,8 +60,10 @@ export function upload(session: Session, path: string, type: string, done: (prob
       setTimeout(look, 1);
       return;
     }
+    look = undefined;
     before = sum;
-    key = [path, size, before, E.CRC32(address + setting("downloadUrl"))].join("|") + "|";
+    // In a sum of sums: whole, it would take a dozen variables more for each file.
+    key = E.CRC32([path, size, before, address, setting("downloadUrl")].join("|")) + "|";
     const now = getTime() | 0;
     for (const entry of root.uploads || []) {
       const rest = entry.startsWith(key) ? entry.substr(key.length) : "";
@@ -69,24 +71,26 @@ export function upload(session: Session, path: string, type: string, done: (prob
       if (rest && now - Number(rest.substr(0, bar)) < REMEMBERED_S) return finish("", rest.substr(bar + 1));
     }
     send();
-  }
+  };
 
   function send(): void {
     if (session.abort !== running) return finish("stopped", "");
     const boundary = "----agent" + Math.random().toString(36).substr(2) + Math.random().toString(36).substr(2);
-    const line = "--" + boundary + '\r\nContent-Disposition: form-data; name="';
+    // What is sent is let go of: the head alone has 20 variables.
+    let line = "--" + boundary + '\r\nContent-Disposition: form-data; name="';
     // Quotes in a name as browsers write them, https://html.spec.whatwg.org/#multipart-form-data; backslashes, too, which some
     // servers take for half of an escape. No name of a file has control characters.
     const name = source.name.replace(/["\\]/g, function (c) {
       return c === '"' ? "%22" : "%5C";
     });
-    const head =
+    let head =
       (address.endsWith("/files") && setting("provider") !== "anthropic" ? line + 'purpose"\r\n\r\nuser_data\r\n' : "") +
       line + 'file"; filename="' + name + '"\r\nContent-Type: ' + type + "\r\n\r\n";
-    const tail = "\r\n--" + boundary + "--\r\n";
+    let tail = "\r\n--" + boundary + "--\r\n";
+    const length = head.length + size + tail.length;
+    line = "";
     const headers: Record<string, string> = { "Content-Type": "multipart/form-data; boundary=" + boundary, Accept: "application/json" };
     if (setting("fileToken")) headers.Authorization = "Bearer " + setting("fileToken");
-    let step = -1;
     let told = 0;
     let code = 0;
     let link = "";
@@ -97,18 +101,17 @@ export function upload(session: Session, path: string, type: string, done: (prob
     askService({
       url: address,
       headers: headers,
-      length: head.length + size + tail.length,
+      length: length,
       next: function () {
-        if (step < 0) {
-          step = 0;
-          return head;
-        }
+        let piece = head;
+        head = "";
+        if (piece) return piece;
         if (at < size) {
           const wanted = Math.min(PIECE_BYTES, size - at);
-          const piece = source.read(at, wanted);
+          piece = source.read(at, wanted);
           // The connection is given up: a server must not take this for a whole file.
           if (piece.length < wanted) {
-            gone = "it got shorter while it was sent, or the card is gone";
+            gone = "it got shorter, or the card is gone";
             throw new Error();
           }
           add(piece);
@@ -119,7 +122,9 @@ export function upload(session: Session, path: string, type: string, done: (prob
           }
           return piece;
         }
-        return step++ ? undefined : tail;
+        piece = tail;
+        tail = "";
+        return piece || undefined;
       },
       timeoutMs: setting("uploadTimeoutMs"),
       session: session,

@@ -151,7 +151,7 @@ describe("files that change under way", () => {
           try {
             await board.runLine(`set_config({baseUrl:"${proxy.url}/v1"})`);
             const events = await show(board, "What is this?", ["sd:big.jpg", "sd:small.jpg"]);
-            const reason = "a file was changed while it was sent, or the SD card is gone: sd:small.jpg";
+            const reason = "a file was changed, or the SD card is gone: sd:small.jpg";
             if (!retries) return expect(events.at(-1)).toMatchObject({ isError: true, message: reason });
             expect(events).toContainEqual(expect.objectContaining({ type: "retry", reason }));
             const content = newest(model).at(-1)!.content;

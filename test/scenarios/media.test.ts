@@ -167,7 +167,7 @@ describe("files that are uploaded", () => {
 
   const changes: [string, (file: string) => void, RegExp][] = [
     ["is changed while it is sent", writeOver, /was changed while it was sent: show it again$/],
-    ["gets shorter while it is sent", (file) => truncateSync(file, 100), /: it got shorter while it was sent, or the card is gone$/],
+    ["gets shorter while it is sent", (file) => truncateSync(file, 100), /: it got shorter, or the card is gone$/],
   ];
   for (const [what, change, problem] of changes)
     withFileServer(`are left out where the file ${what}`, stored("f-5"), {},
