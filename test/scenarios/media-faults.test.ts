@@ -65,6 +65,24 @@ describe("a run that is stopped", () => {
       expect(newest(model).map((message) => message.content)).toEqual(["hello", "Hi.", "Are you there?"]);
     });
 
+  withModelServer("while a file goes within the request leaves nothing of it to the next one",
+    { settings: seen, card: { "big.jpg": jpeg(300_000) }, turns: [text("Yes.")], allow: /ERROR: Socket|Socket error/, timeoutMs: 90_000 },
+    async ({ board, model, port }) => {
+      const timers = await board.timers();
+      const proxy = await cutOnce(port, 50_000, () => board.type("abort\n"));
+      try {
+        await board.runLine(`set_config({baseUrl:"${proxy.url}/v1"})`);
+        board.type('ask({text:"What is this?",files:["sd:big.jpg"]})\n');
+        expect(await board.expectEvent((event) => event.type === "final")).toMatchObject({ stopReason: "aborted" });
+        expect((await board.ask("Are you there?")).at(-1)).toMatchObject({ text: "Yes." });
+        expect(model.requests).toHaveLength(1);
+        expect(newest(model)).toEqual([{ role: "user", content: "Are you there?" }]);
+        expect(await board.timers()).toBe(timers);
+      } finally {
+        await proxy.close();
+      }
+    });
+
   withFileServer("while an upload is to be repeated does not repeat it", () => new Response("", { status: 503 }), {},
     { settings: seen, files: { "cat.jpg": cat }, turns: [text("Yes.")] },
     async ({ board, model, uploads }) => {
@@ -250,6 +268,31 @@ describe("files that cannot be shown", () => {
         const events = await show(board, "What is this?", ["cat.jpg"]);
         expect(warnings(events)).toEqual([expect.stringMatching(says)]);
         expect(events.at(-1)).toMatchObject({ text: "ok" });
+      });
+});
+
+describe("a file server that says nothing", () => {
+  for (const [what, bytes] of [["before it has read anything", 0], ["after it has read all", 1_000_000]] as const)
+    scenario(`is given up in time: ${what}`,
+      { settings: { ...seen, uploadTimeoutMs: 1000, retries: 0 }, files: { "cat.jpg": cat }, turns: [text("ok"), text("Yes.")], allow: /ERROR: Socket|Socket error/ },
+      async ({ board }) => {
+        const sockets: Socket[] = [];
+        const server = createServer((socket) => {
+          sockets.push(socket);
+          socket.on("error", () => undefined);
+          if (bytes) socket.resume();
+          else socket.pause();
+        });
+        await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+        try {
+          await board.runLine(`set_config({uploadUrl:"http://127.0.0.1:${(server.address() as AddressInfo).port}/upload"})`);
+          const events = await show(board, "What is this?", ["cat.jpg"]);
+          expect(warnings(events)).toEqual([expect.stringMatching(/The file server: http:\/\/127\.0\.0\.1:\d+\/upload did not answer within 1000 ms\. Tell the person to check uploadUrl/)]);
+          expect((await board.ask("Are you there?")).at(-1)).toMatchObject({ text: "Yes." });
+        } finally {
+          for (const socket of sockets) socket.destroy();
+          server.close();
+        }
       });
 });
 
