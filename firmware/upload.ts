@@ -146,7 +146,7 @@ export function upload(session: Session, path: string, type: string, done: (prob
         if (id && base && (!link || setting("downloadUrl"))) link = base + "/" + id;
         if (link) where = "u" + link;
         else if (id) where = "i" + id;
-        if (!where) return { isError: true, content: "The file server's answer has neither file_id, url nor id: check uploadUrl" + (said && ". It says: " + said) };
+        if (!where) return { isError: true, content: "The file server's answer has neither file_id, url nor id: check uploadUrl" + (said && ": " + said) };
         if (where.length > WHERE_BYTES || !/^[!-~]+$/.test(where) || /["|\\]/.test(where) || (link && !/^uhttps*:\/\//.test(where)))
           return { isError: true, content: "The file server's answer has no URL or id that can be used: check uploadUrl and downloadUrl" };
         if (sum !== before) return { isError: true, content: path + " was changed while it was sent: show it again" };
