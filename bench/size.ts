@@ -30,7 +30,13 @@ function roomOf(source: string | null): string {
   return top === "firmware" ? `firmware/${name}${deeper.length ? "/" : ""}` : "(build)";
 }
 
-/** Each byte belongs to the source of the mapping before it: rooms and tools that the build joins are told apart so. */
+/** What the build keeps of a slice, or of what else stands behind the program: a line that the board passes over. */
+const SLICE = "//";
+
+/**
+ * Each byte belongs to the source of the mapping before it in its line: rooms and tools that the build joins are told apart
+ * so. A slice without any is a text of a tool, or their table.
+ */
 function roomSizes(code: string, map: string): RoomSize[] {
   const lines = code.split("\n");
   const starts: number[] = [];
@@ -42,10 +48,19 @@ function roomSizes(code: string, map: string): RoomSize[] {
     bytes.set(room, (bytes.get(room) ?? 0) + end - at);
     at = end;
   };
+  let line = 0;
+  const upToLine = (end: number): void => {
+    for (; line < end; line++) {
+      upTo(starts[line]!);
+      if (lines[line]!.startsWith(SLICE)) room = "tools/";
+    }
+  };
   eachMapping(new TraceMap(map), ({ generatedLine, generatedColumn, source }) => {
+    upToLine(generatedLine);
     upTo(starts[generatedLine - 1]! + generatedColumn);
     room = roomOf(source);
   });
+  upToLine(lines.length);
   upTo(code.length);
   return [...bytes].map(([name, size]) => ({ room: name, bytes: size })).sort((a, b) => b.bytes - a.bytes);
 }
@@ -58,11 +73,17 @@ export async function measureSize(): Promise<BundleSize> {
   let texts = 0;
   const comments: Comment[] = [];
   const text = new Set<unknown>([tokTypes.string, tokTypes.template]);
-  const words = tokenizer(code, { ecmaVersion: 2020, onComment: comments }) as Iterable<Token>;
-  for (const { type, start, end } of words) {
-    if (type === tokTypes.name) names += end - start;
-    else if (text.has(type)) texts += end - start;
-  }
+  const count = (part: string): void => {
+    const words = tokenizer(part, { ecmaVersion: 2020, onComment: comments }) as Iterable<Token>;
+    for (const { type, start, end } of words) {
+      if (type === tokTypes.name) names += end - start;
+      else if (text.has(type)) texts += end - start;
+    }
+  };
+  const lines = code.split("\n");
+  count(lines.filter((line) => !line.startsWith(SLICE)).join("\n"));
+  // The table of the tools and the mark at the end are no program.
+  for (const line of lines.slice(0, -2)) if (line.startsWith(SLICE)) count(line.slice(SLICE.length));
   const commented = comments.reduce((sum, { start, end }) => sum + end - start, 0);
   return { bytes: code.length, rooms: roomSizes(code, map), comments: commented, names, texts };
 }

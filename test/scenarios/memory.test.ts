@@ -1,10 +1,8 @@
 import { describe, expect } from "vitest";
+import { budgets } from "../../bench/budgets";
 import type { TestBoard } from "../drivers/types";
 import { text, toolCall, type Turn } from "../fixtures/scripted-model";
 import { noteMemory, scenario } from "./scenario";
-
-/** The aim for a board at rest with every tool and a 4 kB history, of 4,000 variables. */
-const IDLE_VARIABLES = 1000;
 
 // One id for every call: the history's bytes then repeat exactly, and so must the memory.
 const conversation: Turn[] = [
@@ -35,7 +33,9 @@ describe("memory", () => {
     await board.advance(500);
     const idle = await board.memory();
     noteMemory(board, "after the first prompt", idle);
-    if (board.memoryKind === "esp32") expect(idle.usage).toBeLessThanOrEqual(IDLE_VARIABLES);
+    const { limit, unit, why } = budgets.idle;
+    const told = `at rest: ${idle.usage} ${unit}, the budget is ${limit} (${why}); see bench/budgets.ts`;
+    if (board.memoryKind === "esp32") expect(idle.usage, told).toBeLessThanOrEqual(limit);
   });
 
   const hundred = { turns: repeat(110), timeoutMs: 300_000 };
