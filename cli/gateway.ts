@@ -45,7 +45,7 @@ export const gatewayCommand: Command = {
     ["--models <list>", "Models that boards may ask for, with commas between (default: all)"],
     [
       "--state <dir>",
-      "Where one gateway keeps tokens and usage (default: espruino-agent/gateway in your home's state folder)",
+      "Where one gateway keeps tokens and usage (default: espruino-agent/gateway in the state folder)",
     ],
     ["--auth <how>", "How the key is sent: auto (by the API that is asked), bearer or x-api-key"],
     ["--no-key", "The upstream needs no key, though it is https://"],
