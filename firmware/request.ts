@@ -110,7 +110,7 @@ export function exchange(
       if (kind !== "stream") return;
     }
     while (!over) {
-      text = sse.alike();
+      text = sse.alike && sse.alike();
       if (text && thinks) reply.thought(text);
       else if (text) reply.fresh += text;
       const isOver = sse.todo === Todo.Wait || (text = sse.next()) === undefined;

@@ -18,8 +18,11 @@ export interface SseParser {
    * where more bytes are to come first; where the stream is over, two line ends make what is there whole, after `learn("")`.
    */
   next(): string | undefined;
-  /** The strings of the next events that are recognised, joined; "" where the next event is not whole yet, or none of those. */
-  alike(): string;
+  /**
+   * The strings of the next events that are recognised, joined; "" where the next event is not whole yet, or none of those.
+   * Undefined where none can be.
+   */
+  alike?(): string;
   /** After `alike`: what is to be called next. */
   todo: Todo;
   /**
@@ -68,63 +71,64 @@ export function createSseParser(maxLineBytes: number): SseParser {
   let started = false;
   let lessons = 0;
 
+  function alike(): string {
+    const rest = parser.rest;
+    const size = rest.length;
+    let text: string | undefined = "";
+    let next = at;
+    let to = 0;
+    parser.todo = Todo.Next;
+    if (isHard) {
+      if (crs || data !== undefined || skipEvent || skipLine) return "";
+      isHard = false;
+    }
+    if (size > maxLineBytes || at < slow) return "";
+    if (tail2)
+      while (rest.startsWith(head, next)) {
+        to = rest.indexOf(tail, next + headSize);
+        const end = rest.indexOf('"', to + tailSize);
+        if (to < 0 || !rest.startsWith(tail2, end)) break;
+        text += rest.substring(next + headSize, to);
+        next = end + tail2.length;
+      }
+    else
+      while (rest.startsWith(head, next) && (to = rest.indexOf(tail, next + headSize)) >= 0 && to + tailSize <= size) {
+        text += rest.substring(next + headSize, to);
+        next = to + tailSize;
+      }
+    // What the text of a JSON string is not by itself.
+    if (/[\x00-\x1f"\\\xed]/.test(text)) {
+      slow = next;
+      // An escape that was cut in two is none, and half of a character joins others in a way of its own: these events are
+      // read one by one. Not in one expression: a "|" takes the board twenty times as long.
+      if (text.indexOf("\\u") >= 0 || /[\x00-\x1f]/.test(text) || /\xed[\xa0-\xbf]/.test(text)) return "";
+      if (/[\\"]/.test(text)) {
+        if (rest.substring(at, next).indexOf("\\" + tail) >= 0) return "";
+        try {
+          const list = JSON.parse('["' + text + '"]');
+          text = list.length === 1 ? list[0] : undefined;
+        } catch (e) {
+          text = undefined;
+        }
+        if (text === undefined) return "";
+      }
+    }
+    if (next > at) scanned = lessons = 0;
+    at = next;
+    to = size - at;
+    // What begins an event that is recognised is left until the rest of it comes.
+    if (to < headSize ? head.startsWith(rest.substr(at)) : rest.startsWith(head, at) && (to === headSize || rest.indexOf("\n", at + headSize) < 0)) {
+      parser.todo = Todo.Wait;
+      parser.rest = rest.substr(at);
+      begin -= at;
+      at = slow = 0;
+    }
+    return text!;
+  }
+
   const parser: SseParser = {
     rest: "",
     todo: Todo.Next,
-    alike: function () {
-      const rest = parser.rest;
-      const size = rest.length;
-      let text: string | undefined = "";
-      let next = at;
-      let to = 0;
-      parser.todo = Todo.Next;
-      if (isHard) {
-        if (!head || crs || data !== undefined || skipEvent || skipLine) return "";
-        isHard = false;
-      }
-      if (size > maxLineBytes || at < slow) return "";
-      if (tail2)
-        while (rest.startsWith(head, next)) {
-          to = rest.indexOf(tail, next + headSize);
-          const end = rest.indexOf('"', to + tailSize);
-          if (to < 0 || !rest.startsWith(tail2, end)) break;
-          text += rest.substring(next + headSize, to);
-          next = end + tail2.length;
-        }
-      else
-        while (rest.startsWith(head, next) && (to = rest.indexOf(tail, next + headSize)) >= 0 && to + tailSize <= size) {
-          text += rest.substring(next + headSize, to);
-          next = to + tailSize;
-        }
-      // What the text of a JSON string is not by itself.
-      if (/[\x00-\x1f"\\\xed]/.test(text)) {
-        slow = next;
-        // An escape that was cut in two is none, and half of a character joins others in a way of its own: these events are
-        // read one by one. Not in one expression: a "|" takes the board twenty times as long.
-        if (text.indexOf("\\u") >= 0 || /[\x00-\x1f]/.test(text) || /\xed[\xa0-\xbf]/.test(text)) return "";
-        if (/[\\"]/.test(text)) {
-          if (rest.substring(at, next).indexOf("\\" + tail) >= 0) return "";
-          try {
-            const list = JSON.parse('["' + text + '"]');
-            text = list.length === 1 ? list[0] : undefined;
-          } catch (e) {
-            text = undefined;
-          }
-          if (text === undefined) return "";
-        }
-      }
-      if (next > at) scanned = lessons = 0;
-      at = next;
-      to = size - at;
-      // What begins an event that is recognised is left until the rest of it comes.
-      if (to < headSize ? head.startsWith(rest.substr(at)) : rest.startsWith(head, at) && (to === headSize || rest.indexOf("\n", at + headSize) < 0)) {
-        parser.todo = Todo.Wait;
-        parser.rest = rest.substr(at);
-        begin -= at;
-        at = slow = 0;
-      }
-      return text!;
-    },
     next: function () {
       isHard = true;
       if (!data && !skipEvent) begin = at;
@@ -190,7 +194,8 @@ export function createSseParser(maxLineBytes: number): SseParser {
       return undefined;
     },
     learn: function (text) {
-      head = "";
+      parser.alike = undefined;
+      parser.todo = Todo.Next;
       isHard = true;
       const whole = begin < 0 || crs || !text ? "" : parser.rest.substring(begin, at);
       const first = whole.indexOf("{");
@@ -207,6 +212,7 @@ export function createSseParser(maxLineBytes: number): SseParser {
       }
       head = whole.substr(0, place + 2);
       headSize = head.length;
+      parser.alike = alike;
       tailSize = tail.length;
       const line = whole.indexOf("\n", place);
       return whole.substring(first, place + 2) + text + "@" + whole.substring(place + 2 + text.length, line);
