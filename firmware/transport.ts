@@ -27,8 +27,8 @@ export interface Post {
   onDone(failure: string): void;
 }
 
-/** Bytes that wait to be looked at, at the most, and milliseconds: two reads of the socket. */
-const PENDING_BYTES = 1072;
+/** Bytes from which on what came is looked at at once, and milliseconds otherwise. Another read of the socket may come before. */
+const PENDING_BYTES = 536;
 const PENDING_MS = 20;
 /** Milliseconds between looks at the clock, and without a byte that are a pause: a slow model's words are seen as they come. */
 const LOOK_MS = 250;
@@ -110,10 +110,14 @@ export function post(o: Post): () => void {
       delete o.onHead;
       request.removeAllListeners("connect");
       response.on("data", function (piece: string) {
-        // The board calls this from within itself once more for every chunk in what it read: the stack is short here.
+        // The board calls this from within itself once more for every chunk in what it read: the stack is short here, and
+        // whatever else is to be done waits for the idle loop.
         if (!waiting) waiting = setTimeout(ready, PENDING_MS);
         into.rest += piece;
-        if (into.rest.length > most) ready();
+        if (into.rest.length < most) return;
+        most = Infinity;
+        clearTimeout(waiting);
+        waiting = setTimeout(ready, 1);
       });
       response.on("close", function () {
         ready();
