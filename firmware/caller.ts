@@ -146,6 +146,7 @@ export function createCaller(session: Session): Caller {
           if (at < before.length) value = before[at](own, context);
           else if (at > before.length) value = after[at - before.length - 1](output, own, context);
           else {
+            if (context.running !== session.abort) throw new Error("stopped");
             const problem = problemOf(fromJson(tool.parameters), own.args);
             if (problem) throw new Error(call.name + ": " + problem);
             watch(tool.timeoutMs || setting("toolTimeoutMs"));

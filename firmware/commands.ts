@@ -108,6 +108,7 @@ function run(name: string, value: any): any {
     case "set_config": {
       if (!value || typeof value !== "object" || value instanceof Array)
         return print('set_config({model:"qwen3",maxToolIterations:5}) changes settings, null puts one back; show_llm_config lists them');
+      if (session.abort) return print("busy: nothing was changed. Stop it first (abort), or wait for the answer");
       const settings = openSettings();
       text = settings.apply(value, true).join("; ");
       if (text) return print("nothing was changed: " + text);

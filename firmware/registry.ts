@@ -4,7 +4,7 @@ import { setting } from "./config";
 import { createGraphs } from "./graph";
 import { createGraphChecker, type GraphChecker, type TakenGraph } from "./graph-check";
 import { loadSaved, savedTools } from "./saved-tools";
-import { toJson } from "./text";
+import { fromJson, toJson, wireText } from "./text";
 import type { LoadedTool, Registry, ToolNode } from "./types";
 
 /** Milliseconds for a tool that has an agent work for it, where it does not say: some dozen model calls. */
@@ -156,8 +156,8 @@ export function editRegistry(registry: Registry): RegistryEditor {
         return tool.name + ': parameters must look like {type:"object",properties:{...}}';
       const loaded: LoadedTool = {
         name: tool.name,
-        description: toJson(tool.description),
-        parameters: toJson(parameters).split('"type":"double"').join('"type":"number"'),
+        description: wireText(tool.description),
+        parameters: fromJson(wireText(toJson(parameters))).split('"type":"double"').join('"type":"number"'),
         repeatable: tool.repeatable,
         execute: tool.execute,
       };

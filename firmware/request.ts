@@ -68,11 +68,11 @@ export function exchange(
       }
       unread = true;
     }
+    if (kind !== "stream" || reply.calls.length || reply.stop || reply.failure || echo !== reply.echo.length) return;
     const fresh = reply.fresh.substr(before);
     const text = fresh || reply.idea;
-    const mixed = fresh && reply.idea;
     // Where nothing but a text came of an event, later ones may differ from it in that text only.
-    if (kind !== "stream" || !text || mixed || reply.stop || reply.failure || reply.calls.length || echo !== reply.echo.length) return;
+    if (!text || (fresh && reply.idea)) return;
     const other = sse.learn(text);
     if (!other) return;
     const seen: any = { fresh: "", echo: "", echoBytes: 0 };

@@ -3,7 +3,7 @@ import { writeFile } from "./files";
 import { guardCode } from "./guard";
 import type { RegistryEditor } from "./registry";
 import { openSandbox } from "./sandbox";
-import { readWhole, toJson, wireText } from "./text";
+import { fromJson, readWhole, toJson, wireText } from "./text";
 import type { LoadedTool, Registry, Session, ToolResult } from "./types";
 
 /**
@@ -103,19 +103,32 @@ export function savedTools(): SavedTools {
     const like =
       'parameters must look like {"type":"object","properties":{"pin":{"type":"integer"}},"required":["pin"]}';
     // A server that refuses a schema refuses every request with it.
-    const properties = parameters && parameters.type === "object" && parameters.properties;
-    if (!properties || typeof properties !== "object" || properties instanceof Array) return like;
-    for (const key in properties) {
-      const rule = properties[key] || like;
-      const types = "string, number, integer, boolean, array, object";
-      const isList = rule.enum === undefined || (rule.enum instanceof Array && rule.enum.length);
-      if (!isList || !NAME.test(key) || (types + ", double").split(", ").indexOf(rule.type) < 0)
-        return "the parameter " + key + " needs a type: " + types + "; a name like a tool's; an enum is a list";
-      if (rule.type === "array" && !rule.items) rule.items = {};
+    const types = "string, number, integer, boolean, array, object";
+
+    // The name of the first rule within `rule` that is none, "" if all are.
+    function wrongIn(rule: any, name: string): string {
+      if (!rule || (types + ", double").split(", ").indexOf(rule.type) < 0) return name;
+      if (rule.enum !== undefined && !(rule.enum instanceof Array && rule.enum.length)) return name;
+      if (rule.description !== undefined && typeof rule.description !== "string") return name;
+      if (rule.type === "array" && rule.items === undefined) rule.items = {};
+      else if (rule.items !== undefined && wrongIn(rule.items, name)) return name;
+      const inner = rule.properties === undefined ? {} : rule.properties;
+      if (!inner || typeof inner !== "object" || inner instanceof Array) return name;
+      for (const key in inner) {
+        const found = NAME.test(key) ? wrongIn(inner[key], key) : key;
+        if (found) return found;
+      }
+      const required = rule.required === undefined ? [] : rule.required;
+      if (!(required instanceof Array)) return name;
+      for (let i = 0; i < required.length; i++)
+        if (typeof required[i] !== "string" || !{}.hasOwnProperty.call(inner, required[i]) || required.indexOf(required[i]) !== i) return name;
+      return "";
     }
-    if (parameters.required && !(parameters.required instanceof Array)) return like;
-    for (const key of parameters.required || [])
-      if (!(key in properties)) return key + " is required, but none of the properties";
+
+    if (!parameters || parameters.type !== "object" || !parameters.properties) return like;
+    const wrong = wrongIn(parameters, "parameters");
+    if (wrong)
+      return wrong + " needs a type: " + types + "; names like a tool's; a list as enum; required names that are properties; " + like;
     return toJson(parameters).length > PARAMETERS_BYTES
       ? "the parameters have more than " + PARAMETERS_BYTES + " bytes: every request carries them"
       : "";
@@ -190,7 +203,7 @@ export function savedTools(): SavedTools {
       if (problem) return fail(problem);
       const code = guarded(String(tool.code));
       if (code.problem) return fail("not saved: " + code.problem);
-      const schema = toJson(parameters).split('"type":"double"').join('"type":"number"');
+      const schema = fromJson(wireText(toJson(parameters))).split('"type":"double"').join('"type":"number"');
       const text = wireText(tool.description) + "\n" + schema + "\n" + code.code;
       problem = store(tool.name, E.CRC32(text) + " " + origin + "\n" + text, session, edit);
       return problem

@@ -30,6 +30,14 @@ export function runAgent(agent: Subagent, args: any, context: ToolContext, parts
   if (context.running !== parent.abort) return { isError: true, content: "stopped" };
   if (depth > MAX_DEPTH) return { isError: true, content: "agents may be " + MAX_DEPTH + " deep in each other: do it yourself" };
 
+  let task = "";
+  const names = Object.keys(args);
+  for (const key of names) {
+    const text = typeof args[key] === "string" ? args[key] : toJson(args[key]);
+    task += (task && "\n") + (names.length > 1 ? key + ": " : "") + text;
+  }
+  if (!task.trim()) return { isError: true, content: "the task is empty: say what " + name + " is to do" };
+
   const settings: Record<string, any> = { systemPrompt: agent.instruction, historyBytes: HISTORY_BYTES };
   const tools = agent.tools.split(" ").join("").split(",");
   let wrong = "";
@@ -80,15 +88,12 @@ export function runAgent(agent: Subagent, args: any, context: ToolContext, parts
     if (one && !find(sub.tools, one) && toolNames().split(",").indexOf(one) < 0) wrong += "; no tool " + one;
   if (wrong && !context.node.ran) parent.emit({ type: "error", message: name + ":" + wrong.substr(1) });
   context.node.ran = true;
-  let task = "";
-  const names = Object.keys(args);
-  for (const key of names) {
-    const text = typeof args[key] === "string" ? args[key] : toJson(args[key]);
-    task += (task && "\n") + (names.length > 1 ? key + ": " : "") + text;
-  }
   parent.child = sub;
   return run(sub, task, parts).then(function (result) {
     if (result.message) return { isError: true, content: name + " failed: " + result.message + (result.text && ". So far: " + result.text) };
-    return { isError: false, content: result.text };
+    // A question of the agent's is for the person.
+    return result.stopReason === "awaitUser"
+      ? { isError: false, content: result.text, ends: "awaitUser" }
+      : { isError: false, content: result.text };
   });
 }

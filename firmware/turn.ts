@@ -79,8 +79,11 @@ export function afterReply(session: Session, own: Run, reply: ReplyCollector | u
     let bytes = 0;
     calls[0].first = calls[calls.length - 1].last = true;
     for (const call of calls) {
-      for (const other of calls) if (other !== call && other.id === call.id) call.id = "";
-      if (!call.id) call.id = "call_" + ++session.lastCallId;
+      for (let at = 0; at < calls.length; at++)
+        if (!call.id || (calls[at] !== call && calls[at].id === call.id)) {
+          call.id = "call_" + ++session.lastCallId;
+          at = -1;
+        }
       let args = "{}";
       if (!call.problem)
         try {

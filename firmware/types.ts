@@ -221,6 +221,8 @@ export interface Session {
   warned?: boolean;
   /** Files that were uploaded, see upload.ts. */
   uploads?: string[];
+  /** When tools whose calls are limited were called, in seconds, by name; of the session without a parent. */
+  times?: Record<string, number[]>;
   /** Number of the last tool call that was given an id here, so that no two of a conversation are the same. */
   lastCallId: number;
   /** Ends the run under way; undefined while there is none. */
@@ -257,8 +259,6 @@ export interface ToolNode {
   /** A saved tool, or an agent, has been run since it was registered. */
   ran?: boolean;
   next?: ToolNode;
-  /** When it was called, in seconds of the board's clock; kept where a processor limits its rate. */
-  times?: number[];
 }
 
 /** The message buffer, see history.ts. */

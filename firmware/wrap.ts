@@ -103,11 +103,16 @@ export function processors(): Processors {
       return function (call, context) {
         if (!call.args) return undefined;
         const now = getTime();
-        const times: number[] = (context.node.times || []).filter(function (time) {
+        // Of all agents and graphs together.
+        let root = context.session;
+        while (root.parent) root = root.parent;
+        const all = root.times || {};
+        root.times = all;
+        const times: number[] = (all[call.name] || []).filter(function (time) {
           // A clock that was set jumps.
           return time <= now && now - time < seconds;
         });
-        context.node.times = times;
+        all[call.name] = times;
         if (times.length >= count) {
           const wait = Math.ceil(seconds - (now - times[0]));
           return { isError: true, content: call.name + " may be called " + count + " times in " + seconds + " s: again in " + wait + " s" };

@@ -109,6 +109,7 @@ const createPlan: Tool = {
           // The run may have been stopped meanwhile.
           if (session.abort !== context.running) return resolve({ isError: true, content: "stopped" });
           show();
+          if (result.ends) return resolve(result);
           if (!result.isError) setTimeout(next, 1);
           else
             resolve({

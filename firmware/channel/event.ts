@@ -9,10 +9,10 @@ const TOOL_LINE_BYTES = 100;
 export function showOther(channel: Channel, event: AgentEvent): void {
   let text = "";
   const agent = event.agent ? event.agent + "/" : "";
+  // Calls come one after the other: a question that is still open at the end of one, or of a run, is nobody's any more.
+  if ((event.type === "final" || event.type === "toolEnd") && channel.answer) channel.answer("");
   // What a sub-agent writes goes to the agent that asked it.
   if (agent && (event.type === "textDelta" || event.type === "final")) return;
-  // Whoever stopped the run answers no question of it.
-  if (event.type === "final" && channel.answer) channel.answer("");
   const thinks = event.type === "reasoningDelta";
   if (thinks !== channel.thinking) channel.write(thinks ? "[thinking]\n" : event.type === "textDelta" ? "[answer]\n" : "", true);
   channel.thinking = thinks;

@@ -9,8 +9,8 @@ import { scriptedModel, type Turn } from "../fixtures/scripted-model";
 import type { Memory, TestBoard } from "../drivers/types";
 import { driver, noteMemory } from "./scenario";
 
-/** The stream that the work is judged with: long enough to be one, short enough for valgrind. */
-const STREAM = "deepseek-tool-call";
+/** The streams that the work is judged with: thinking, an answer and tool calls of one provider, short enough for valgrind. */
+const STREAM = "deepseek";
 
 const PROMPTS = driver.name === "sim" ? 20 : 60;
 

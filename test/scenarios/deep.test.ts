@@ -178,7 +178,7 @@ describe("agents and tools in files, with mode deep", () => {
     await writeFile(path.join(made.folder, "outer_agent.ts"), agentFile("outer_agent", "large_agent,board_agent,gpio_read", {}));
     await writeFile(path.join(made.folder, "large_agent.ts"), agentFile("large_agent", "outer_agent", { historyBytes: 16384 }));
     made.graph = blocks.find((block) => block.includes('"name": "night_light"'))!;
-    const { code, problems } = await buildBundle({ toolsDir: path.relative(root, made.folder), write: false });
+    const { code, problems } = await buildBundle({ budget: Infinity, toolsDir: path.relative(root, made.folder), write: false });
     expect(problems).toEqual([]);
     made.bundle = Buffer.from(code);
   }, 60_000);
@@ -366,5 +366,62 @@ describe("what models and people get wrong, with mode deep", () => {
     await board.advance(50);
     expect(board.output()).toContain("[observer onToolStart failed: boom]");
     expect(await board.runLine("print(seen.join(';'))")).toContain('{"a":1,"b":2};{"a":3,"b":4}');
+  });
+});
+
+describe("what comes too late, twice or empty", () => {
+  const gate = { for: (): Promise<unknown> => Promise.resolve() };
+  const pin = { name: "g", description: "Graph.", nodes: { a: { tool: "gpio_write", in: { pin: 4, value: 1 } } } };
+  const lateYes = {
+    settings: { confirmTools: "gpio_write", toolTimeoutMs: 3000 },
+    turns: [toolCall("g", {}), held(() => gate.for(), text("one")), text("fine")],
+    // By then the line is the interpreter's.
+    allow: /"yes" is not defined/,
+    timeoutMs: 100_000,
+  };
+  scenario("a yes after the time of the call runs nothing, and the console is given back", lateYes, async ({ board, model }) => {
+    await load(board, { ...pin, outputs: { o: { type: "string", from: "{a}" } } });
+    let go = (): void => {};
+    gate.for = () => new Promise<void>((resolve) => (go = resolve));
+    const run = board.ask("go");
+    await board.expectOutput("? yes or no]");
+    while (model.requests.length < 2) await board.advance(500);
+    board.type("yes\r");
+    await board.advance(500);
+    go();
+    expect(ends(await run)).toEqual([["", "g", true, expect.stringMatching(/^g gave no result within 3000 ms/)]]);
+    if (board.hasHardware) expect(await board.runLine("digitalRead(D4)")).toContain("=0");
+    expect(await board.runLine("1+1")).toContain("=2");
+    expect((await board.ask("hello")).at(-1)).toMatchObject({ text: "fine" });
+  });
+
+  const one = toolCall("add", { a: 1, b: 2 }, { id: "call_1" });
+  const two = toolCall("add", { a: 3, b: 4 }, { id: "" });
+  scenario("a call without an id gets none that another has", { turns: [[one, two], text("ok")] }, async ({ board, model }) => {
+    await board.ask("go");
+    const calls = model.requests[1]!.json.messages.flatMap((message) => (message.tool_calls ?? []).map(({ id }) => id));
+    expect(calls).toHaveLength(2);
+    expect(new Set(calls).size).toBe(2);
+  });
+
+  const busy = { settings: { allowJs: true }, turns: [held(() => gate.for(), text("one")), text("two")] };
+  scenario("settings are not changed under a run", busy, async ({ board, model }) => {
+    let go = (): void => {};
+    gate.for = () => new Promise<void>((resolve) => (go = resolve));
+    const run = board.ask("go");
+    while (model.requests.length < 1) await board.advance(20);
+    board.type("set_config({allowJs:false})\n");
+    await board.expectOutput("busy: nothing was changed");
+    go();
+    await run;
+    await board.runLine("set_config({allowJs:false})");
+    await board.ask("again");
+    expect(names(model.requests[1])).not.toContain("run_js");
+  });
+
+  const empty = { settings: deep, turns: [toolCall("board_agent", { task: " " }), text("ok")] };
+  scenario("an empty task is refused before a model is asked", empty, async ({ board, model }) => {
+    expect(ends(await board.ask("go"))).toEqual([["", "board_agent", true, expect.stringMatching(/^the task is empty/)]]);
+    expect(model.requests).toHaveLength(2);
   });
 });

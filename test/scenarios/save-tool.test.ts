@@ -77,12 +77,17 @@ describe("save_tool", () => {
     [{ ...double, description: "d".repeat(301) }, /at most 300 bytes/],
     [{ ...double, parameters: { type: "string" } }, /parameters must look like/],
     [{ ...double, parameters: { type: "object", properties: { x: { type: "float" } } } }, /x needs a type/],
-    [{ ...double, parameters: { type: "object", properties: {}, required: ["y"] } }, /y is required/],
+    [{ ...double, parameters: { type: "object", properties: {}, required: ["y"] } }, /^parameters needs .* required names that are properties/],
     // Servers refuse these, and with them every request.
     [{ ...double, parameters: { type: "object", properties: [] } }, /parameters must look like/],
-    [{ ...double, parameters: { type: "object", properties: { "x y": { type: "string" } } } }, /x y needs a type: .* a name like a tool's/],
-    [{ ...double, parameters: { type: "object", properties: { x: { type: "string", enum: [] } } } }, /x needs a type: .* an enum is a list/],
+    [{ ...double, parameters: { type: "object", properties: { "x y": { type: "string" } } } }, /x y needs a type: .* names like a tool's/],
+    [{ ...double, parameters: { type: "object", properties: { x: { type: "string", enum: [] } } } }, /x needs a type: .* a list as enum/],
     [{ ...double, parameters: { type: "object", properties: { x: null } } }, /x needs a type/],
+    [{ ...double, parameters: { type: "object", properties: { x: { type: "object", properties: 3 } } } }, /x needs a type/],
+    [{ ...double, parameters: { type: "object", properties: { x: { type: "array", items: 5 } } } }, /x needs a type/],
+    [{ ...double, parameters: { type: "object", properties: { x: { type: "string", description: 5 } } } }, /x needs a type/],
+    [{ ...double, parameters: { type: "object", properties: { x: { type: "string" } }, required: ["x", "x"] } }, /parameters needs/],
+    [{ ...double, parameters: { type: "object", properties: { x: { type: "string" } }, required: ["toString"] } }, /parameters needs/],
     [{ ...double, code: "return (" }, /^not saved: it does not parse/],
     [{ ...double, code: "if (1) { return args.x * }" }, /^not saved: it does not parse/],
     [{ ...double, code: "reset()" }, /^not saved: code must not use reset/],
@@ -91,7 +96,7 @@ describe("save_tool", () => {
   const badTurns: Turn[] = [...bad.map(([tool]): Turn => toolCall("save_tool", tool)), text("ok")];
   scenario(
     "refuses what is wrong, and stores nothing",
-    { settings: { ...settings, maxToolIterations: 20 }, turns: badTurns },
+    { settings: { ...settings, maxToolIterations: 25 }, turns: badTurns },
     async ({ board }) => {
       expect(await results(board)).toEqual(bad.map(([, words]) => fails(words)));
       expect(await board.runLine('print(require("Storage").list(/^tool/).length)')).toContain("0");
