@@ -90,3 +90,13 @@ export async function writeBoardSettings(
   await eraseFile(device, `${settingsFile}.new`);
   await eraseFile(device, partFile);
 }
+
+/** Whether the board would have to ask its server by https. */
+export function isHttps({ baseUrl }: Settings): boolean {
+  return /^https:/i.test(String(baseUrl));
+}
+
+/** What a person has to know who gives a board an https address. */
+export const httpsWarning =
+  "https takes 40 to 60 kB of memory, which an ESP32 with the agent does not have, and Espruino checks no certificate: " +
+  "use plain http to a gateway in your own network (flash --gateway http://192.168.1.10:8089)";

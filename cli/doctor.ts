@@ -1,7 +1,7 @@
 /** `espruino-agent doctor`: what works from this computer to the board and the model, and what to do where it does not. */
 import { createColors } from "picocolors";
 import packageJson from "../package.json" with { type: "json" };
-import { readBoardSettings } from "./board-settings";
+import { httpsWarning, isHttps, readBoardSettings } from "./board-settings";
 import { loadBuild } from "./bundle";
 import type { Command, Surroundings } from "./command";
 import { choosePort, portOptions, type PortChoice } from "./connect";
@@ -14,6 +14,7 @@ import {
   hasPackets,
   stoppedProgram,
 } from "./device";
+import { errorWords } from "../gateway/fault";
 import { isCut, ownBytes, readBoot } from "./install";
 import { createProgress } from "./progress";
 import { problemsOf, type Settings, UsageError } from "./settings";
@@ -150,13 +151,13 @@ async function checkAgent(device: Device, io: Surroundings, report: Report): Pro
   const sum = await readSum(device, "agent");
   const wasCut = await isCut(device);
   if (!sum) {
-    const text = wasCut ? "not on the board: an update with --replace was cut" : "not on the board";
-    return report("agent", "wrong", text, flash);
+    if (!wasCut) return report("agent", "wrong", "not on the board", flash);
+    return report("agent", "wrong", "not on the board: an update with --replace was cut", `${flash} again`);
   }
   const { code, problems } = await (io.build ?? (await loadBuild()))({ write: false });
   const isThis = isSame(sum, sumOf(code));
   const text = `${sum.length} bytes, CRC ${sum.crc.toString(16).padStart(8, "0")}`;
-  if (wasCut) report("agent", "wrong", `${text}; an upload was cut`, `${flash}: it completes it`);
+  if (wasCut) report("agent", "wrong", `${text}; an upload was cut`, `${flash} again`);
   else if (problems.length > 0) report("agent", "unknown", `${text}; not compared: the sources here do not build`);
   else if (isThis) report("agent", "ok", `${packageJson.version}, ${text}, the same as here`);
   else report("agent", "wrong", `${text}, another build than the one here`, flash);
@@ -220,10 +221,10 @@ async function checkSettings(device: Device, report: Report): Promise<Settings |
       "Correct it: set_config({NAME:null}) puts one back",
     );
   } else if (!settings.baseUrl) report("settings", "wrong", "no server is set", fix);
-  else report("settings", "ok", `model ${String(settings.model || "of the server's choice")} at ${tellUrl(settings)}`);
-  if (String(settings.baseUrl).startsWith("https:")) {
-    report("tls", "unknown", "https on the board checks no certificate, and takes most of its memory: use the gateway");
-  }
+  else if (settings.model) report("settings", "ok", `model ${String(settings.model)} at ${tellUrl(settings)}`);
+  // Right for a server that has one model; what this one says is told by `checkModel`.
+  else report("settings", "unknown", `no model is set: it is left to the server at ${tellUrl(settings)}`);
+  if (isHttps(settings)) report("tls", "unknown", httpsWarning);
   if (secrets.length > 0) report("keys", "unknown", `${secrets.join(", ")} set`);
   else {
     report(
@@ -263,8 +264,10 @@ async function checkWifi(device: Device, info: BoardInfo, report: Report): Promi
 
 /** A server may have to load the model first. */
 const modelMs = 90_000;
-/** Bytes of an answer that are looked at. */
-const answerBytes = 600;
+/** Bytes of an answer that are looked at: a message of 300 characters, with what is around it. */
+const answerBytes = 800;
+/** Characters of a server's message that are shown. */
+const saidLength = 320;
 
 interface Answer {
   status?: string;
@@ -298,9 +301,9 @@ async function checkModel(device: Device, settings: Settings, report: Report): P
     'k=(require("Storage").readJSON("agent.json",1)||{}).apiKey,h={"Content-Type":"application/json"};' +
     `h["Content-Length"]=b.length;${version}if(k)${authorization};o.headers=h;` +
     'q=require("http").request(o,function(r){' +
-    `r.on("data",function(d){if(t.length<${answerBytes})t+=d});` +
+    `r.on("data",function(d){if(t.length<${2 * answerBytes})t+=d});` +
     'r.on("close",function(){done({status:r.statusCode,' +
-    `text:(k?t.split(k).join("***"):t).substr(0,${answerBytes / 2})})})});` +
+    `text:(k?t.split(k).join("***"):t).substr(0,${answerBytes})})})});` +
     'q.on("error",function(e){done({error:String(e.message||e)})});q.end(b)';
   let answer: Answer;
   try {
@@ -319,7 +322,12 @@ async function checkModel(device: Device, settings: Settings, report: Report): P
   report("model", "wrong", `${url.href} answers ${answer.status}${said}`, explainStatus(status, said, url, settings));
 }
 
-function explainRequest(error: string, url: URL): { text: string; fix: string } {
+/** Why the board's request failed, by its own words for it. */
+export function explainRequest(error: string, url: URL): { text: string; fix: string } {
+  const isTls = url.protocol === "https:";
+  if (isTls && /mbedtls|ssl|tls|memory/i.test(error)) {
+    return { text: `https to ${url.host} failed on the board: ${tellLine(fromBytes(error))}`, fix: httpsWarning };
+  }
   if (/locate host/i.test(error)) {
     return {
       text: `the board does not find ${url.hostname}`,
@@ -341,19 +349,27 @@ function explainRequest(error: string, url: URL): { text: string; fix: string } 
     };
   }
   return {
-    text: `the board's request to ${url.host} failed: ${fromBytes(error).slice(0, 200)}`,
-    fix: "Is that an HTTP server?",
+    text: `the board's request to ${url.host} failed: ${tellLine(fromBytes(error))}`,
+    fix: isTls ? httpsWarning : "Is that an HTTP server?",
   };
 }
 
 /** The message in an answer, or what it begins with, on one line. */
 function tellBody(text: string): string {
-  const message = /"message"\s*:\s*"((?:[^"\\]|\\.)*)/.exec(text)?.[1] ?? text;
-  const line = message
-    .replace(/[\x00-\x1f\x7f\s]+/g, " ")
-    .trim()
-    .slice(0, 160);
+  const line = tellLine(errorWords(wholeJson(text)) || text);
   return line === "" ? "" : `: ${line}`;
+}
+
+/** An answer that was cut within its message, as JSON that has what is there of it; others as they are. */
+function wholeJson(text: string): string {
+  const cut = /"(?:message|detail|error)"\s*:\s*("(?:[^"\\]|\\(?:[^u]|u[\da-f]{4}))*)(?:\\u?[\da-f]{0,3})?$/i.exec(text);
+  return cut ? `{"message":${cut[1]}..."}` : text;
+}
+
+/** Words of others on one line. */
+function tellLine(text: string): string {
+  const line = text.replace(/[\x00-\x1f\x7f-\x9f\s]+/g, " ").trim();
+  return line.length > saidLength ? `${line.slice(0, saidLength)}...` : line;
 }
 
 /** What to do about an answer, by what the server says in it. */
@@ -367,6 +383,9 @@ function explainStatus(status: number, said: string, url: URL, settings: Setting
   if (status === 404 || status === 400 || status === 422) return explainRefusal(status, said, url, settings);
   if (status === 429)
     return "The board's budget at the gateway, or the provider's limit, is used up: wait, or raise it";
+  // It has named the cause, and where the setting is.
+  if (status >= 500 && said.startsWith(": gateway: "))
+    return `The board is right so far: do what is said there at the gateway (${url.origin}); its log has the request`;
   if (status >= 500) return `Look at the log of the gateway or server at ${url.origin}`;
   return `Is there a model server at ${url.origin}?`;
 }
@@ -374,7 +393,10 @@ function explainStatus(status: number, said: string, url: URL, settings: Setting
 /** The model, or the path, is not what the server has. */
 function explainRefusal(status: number, said: string, url: URL, settings: Settings): string {
   const atConsole = "at the board's console";
-  if (!settings.model) return `No model is set, and the server wants one: set_config({model:"NAME"}) ${atConsole}`;
+  if (!settings.model) {
+    const [command] = /set_config\(\{model:"[^"]+"\}\)/.exec(said) ?? ['set_config({model:"NAME"})'];
+    return `No model is set, and the server wants one: ${command} ${atConsole}`;
+  }
   const isModel = /model|deployment/i.test(said);
   if (isModel || status !== 404) {
     return (

@@ -1,6 +1,6 @@
 /** `espruino-agent flash`: the agent, its settings and its Wi-Fi onto a board. */
 import type { Readable, Writable } from "node:stream";
-import { isSecretName, readBoardSettings, writeBoardSettings } from "./board-settings";
+import { httpsWarning, isHttps, isSecretName, readBoardSettings, writeBoardSettings } from "./board-settings";
 import { makeBundle } from "./bundle";
 import type { Command, Options, Surroundings } from "./command";
 import { choosePort, messageOf, portOptions, withDevice } from "./connect";
@@ -71,6 +71,8 @@ Exit codes: 0 done; 1 it could not be done; 2 bad usage.`,
       mayReplace: options.replace === true,
     };
     let isUnderWay = false;
+    // The option changes nothing where the old agent is gone already.
+    const again = `espruino-agent flash again${job.mayReplace ? ", with --replace" : ""}`;
     try {
       const result = await withDevice(choice, io, secrets, progress, (device) => {
         isUnderWay = true;
@@ -81,12 +83,12 @@ Exit codes: 0 done; 1 it could not be done; 2 bad usage.`,
     } catch (error) {
       progress.end();
       if (io.signal.aborted) {
-        io.stderr.write("stopped: run it again to complete it\n");
+        io.stderr.write(`stopped: run ${again}\n`);
         return io.signal.reason as number;
       }
       const told = messageOf(error);
       const isCut = isUnderWay && error instanceof WireError;
-      const message = isCut ? `${told}. Run flash again: it completes what was begun` : told;
+      const message = isCut ? `${told}. Run ${again}` : told;
       if (isJson) io.stdout.write(`${JSON.stringify({ ok: false, port: choice.port, error: message })}\n`);
       else io.stderr.write(`${message}\n`);
       return 1;
@@ -120,6 +122,8 @@ export interface FlashResult {
   settings?: string[];
   wifi?: { ssid: string; ip: string };
   isStarted: boolean;
+  /** A sentence on what will hardly work. */
+  warning?: string;
 }
 
 /**
@@ -149,6 +153,7 @@ export async function flashBoard(device: Device, job: FlashJob, progress: Progre
     const problem = explainStart(loaded, ownBytes(boot), device.wire.port);
     if (problem !== undefined) throw new DeviceError(`everything is on the board, but ${problem}`);
     progress.say("The agent runs. espruino-agent console opens its console, espruino-agent doctor checks the rest");
+    if (result.warning !== undefined) progress.say(`But its gateway is at an https address. ${result.warning}`);
   }
   return result;
 }
@@ -184,11 +189,7 @@ async function fillBoard(device: Device, job: FlashJob, progress: Progress): Pro
     if (typeof saved === "object" && saved.values.baseUrl && !saved.values.model) {
       progress.say('settings: no model is set, and most servers want one: set_config({model:"NAME"}) at its console');
     }
-    if (String(job.settings.baseUrl).startsWith("https:")) {
-      progress.say(
-        "settings: Espruino's TLS checks no certificate: use https only to try things, and the gateway for good",
-      );
-    }
+    if (typeof saved === "object" && isHttps(saved.values)) result.warning = httpsWarning;
   }
   result.boot = await setBoot(device, job.isBoot);
   progress.say(`boot: ${result.boot}`);
@@ -231,10 +232,13 @@ function explainStart({ printed, last, isUp }: Loaded, own: number, port: string
   if (isLoaded || own > 0) {
     const code = own > 0 ? `Its .bootcde has ${own} bytes of code of your own beside the agent's line. ` : "";
     const cause = own > 0 ? "If that is the cause, take it out" : "To take out what runs at power-up";
-    return (
-      `${what}. ${code}${cause}: open espruino-agent console --port ${port}, press the board's RESET button and then ` +
-      'Ctrl-C, type require("Storage").erase(".bootcde"), and run flash again'
-    );
+    const advice =
+      `${code}${cause}: open espruino-agent console --port ${port}, press the board's RESET button and then ` +
+      'Ctrl-C, type require("Storage").erase(".bootcde"), and run flash again';
+    // A weak supply or a bad moment does that, too.
+    return isLoaded && isRestarted
+      ? `${what}. Run flash again; if it happens again: ${advice[0]!.toLowerCase()}${advice.slice(1)}`
+      : `${what}. ${advice}`;
   }
   return what;
 }

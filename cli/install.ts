@@ -46,7 +46,7 @@ export async function recover(device: Device, progress: Progress): Promise<void>
     } else if (state === "ours" || state === "incomplete") await eraseFile(device, name);
     else if (state === "absent") {
       if (await isComplete(device, agentFile)) await eraseFile(device, name);
-      else progress.say("An earlier update was cut after the old agent was erased: it begins anew");
+      else progress.say("An earlier update was cut after the old agent was erased: the new one is written again");
     }
   }
   for (const name of [bootFile, settingsFile]) await recoverFile(device, name, progress);

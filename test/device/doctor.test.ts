@@ -1,6 +1,7 @@
 /** What `doctor` finds wrong, and the fix that it names. */
 import { afterEach, describe, expect, it } from "vitest";
 import type { BoardOptions } from "../../host-sim/board";
+import { explainRequest } from "../../cli/doctor";
 import { createStorage } from "../../host-sim/storage";
 import { serve } from "../drivers/serve";
 import { type PortBoard, simOnPort } from "./boards";
@@ -56,7 +57,7 @@ describe("doctor", () => {
         name: "agent",
         status: "wrong",
         text: expect.stringContaining("an upload was cut"),
-        fix: expect.stringContaining("completes it"),
+        fix: "Run espruino-agent flash again",
       },
     ],
     ["an agent that is not started", { agent, ".bootcde": "1" }, {}, { name: "boot", status: "unknown" }],
@@ -89,7 +90,7 @@ describe("doctor", () => {
       "https on the board",
       { "agent.json": '{"baseUrl":"https://h/v1"}' },
       { wifi: { connected: false } },
-      { name: "tls", status: "unknown", text: expect.stringContaining("checks no certificate") },
+      { name: "tls", status: "unknown", text: expect.stringMatching(/40 to 60 kB .* checks no certificate: use plain http/) },
     ],
     [
       "a board without Wi-Fi credentials",
@@ -135,11 +136,19 @@ describe("doctor", () => {
   it.each<[number, unknown, RegExp, RegExp]>([
     [401, { error: { message: "revoked token" } }, /answers 401: revoked token/, /revoked\. .*gateway token add NAME/],
     [404, { error: { message: "no model qwen3" } }, /answers 404: no model qwen3/, /not take the model qwen3\. set/],
-    [404, "nothing here", /answers 404: "nothing here"/, /nothing at \/v1\/messages: baseUrl has to be/],
+    [404, "nothing here", /answers 404: nothing here$/, /nothing at \/v1\/messages: baseUrl has to be/],
     [400, { error: { message: "max_tokens: too small" } }, /answers 400/, /^Does the server take the model qwen3\?/],
     [429, { error: { message: "budget used up" } }, /answers 429: budget used up/, /budget/],
     [502, { error: { message: "upstream answered 401" } }, /answers 502: upstream answered 401/, /log of the gateway/],
-    [418, "<html>tea</html>", /answers 418: "<html>tea<\/html>"/, /Is there a model server/],
+    [502, { error: { message: "gateway: h refused its key" } }, /: gateway: h refused its key$/, /^The board is right/],
+    [
+      401,
+      { error: { message: `gateway: get "one" with set_config({apiKey:"..."}) ${"y".repeat(250)}.`, code: "no_token" } },
+      /: gateway: get "one" with set_config\(\{apiKey:"\.\.\."\}\) y{250}\.$/,
+      /token add/,
+    ],
+    [400, { error: { message: `"${"z".repeat(2000)}` } }, /answers 400: "z{319}\.\.\.$/, /take the model qwen3/],
+    [418, "<html>tea</html>", /answers 418: <html>tea<\/html>$/, /Is there a model server/],
   ])("a server that answers %i", async (status, body, text, fix) => {
     const json = JSON.stringify(body);
     const seen: (string | null)[] = [];
@@ -183,6 +192,38 @@ describe("doctor", () => {
     } finally {
       await server.close();
     }
+  });
+
+  it("a gateway that has a list of models, and no model is set", async () => {
+    const said = { error: { message: 'gateway: the request names no model: set_config({model:"small"})' } };
+    const answer = JSON.stringify(said);
+    const server = await serve(
+      async () => new Response(answer, { status: 400, headers: { "content-length": String(answer.length) } }),
+      (problem) => expect.fail(problem),
+    );
+    try {
+      const { code, checks } = await examine({ "agent.json": JSON.stringify({ baseUrl: `${server.url}/v1` }) });
+      expect(code).toBe(1);
+      expect(checks.find(({ name }) => name === "settings")).toMatchObject({ status: "unknown" });
+      expect(checks.find(({ name }) => name === "model")).toMatchObject({
+        status: "wrong",
+        fix: 'No model is set, and the server wants one: set_config({model:"small"}) at the board\'s console',
+      });
+    } finally {
+      await server.close();
+    }
+  });
+
+  it.each([
+    ["https://h/v1", "Not enough memory to allocate SSL socket", /^https takes 40 to 60 kB/],
+    ["https://h/v1", "mbedtls_ssl_handshake returned -0x7f00", /^https takes 40 to 60 kB/],
+    ["https://h/v1", "whatever", /^https takes 40 to 60 kB/],
+    ["http://h/v1", "whatever", /^Is that an HTTP server\?$/],
+  ])("a request to %s that fails with %s", (baseUrl, error, fix) => {
+    expect(explainRequest(error, new URL(baseUrl))).toMatchObject({ 
+      text: expect.stringContaining(error),
+      fix: expect.stringMatching(fix),
+    });
   });
 
   it("no code of one's own where there is none but the agent's line", async () => {

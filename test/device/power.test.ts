@@ -128,7 +128,7 @@ describe.skipIf(!binary)("the interpreter", () => {
       let isPowered: Promise<void> | undefined;
       cutter.cutAfter(bytes, () => (isPowered = board.powerCycle()));
       const cut = await run(["flash", "--port", cutter.port, "--replace"], { bundle });
-      expect(cut).toMatchObject({ code: 1, err: expect.stringMatching(/\. Run flash again: it completes/) });
+      expect(cut).toMatchObject({ code: 1, err: expect.stringMatching(/\. Run espruino-agent flash again/) });
       await isPowered;
       expect((await send("mine", "=1")).code).toBe(0);
       const doctor = await run(["doctor", "--port", board.port]);

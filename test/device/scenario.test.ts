@@ -177,7 +177,9 @@ describe.each(portDrivers())("flash, console and doctor on $name", (driver) => {
   it("a signal stops it", { timeout: longMs }, async () => {
     const signal = AbortSignal.abort(130);
     const stopped = await run(["flash", "--port", board.port], { signal });
-    expect(stopped).toMatchObject({ code: 130, err: "stopped: run it again to complete it\n" });
+    expect(stopped).toMatchObject({ code: 130, err: "stopped: run espruino-agent flash again\n" });
+    const replacing = await run(["flash", "--port", board.port, "--replace"], { signal });
+    expect(replacing).toMatchObject({ code: 130, err: "stopped: run espruino-agent flash again, with --replace\n" });
     expect((await run(["doctor", "--port", board.port], { signal })).code).toBe(130);
     expect((await run(["console", "--port", board.port, "--send", "1"], { signal })).code).toBe(130);
   });
