@@ -1,5 +1,6 @@
 /** `espruino-agent sim`, which is `npm start`: the agent's bundle on a simulated board, and a console to it. */
-import { closeSync, constants, fchmodSync, fstatSync, ftruncateSync, openSync, writeFileSync } from "node:fs";
+import { closeSync, constants, existsSync, fchmodSync, fstatSync, ftruncateSync, openSync, writeFileSync } from "node:fs";
+import path from "node:path";
 import { createBoard, type Board, type BoardOptions } from "../host-sim/board";
 import { createCamera } from "../host-sim/camera";
 import { realClock } from "../host-sim/clock";
@@ -7,12 +8,12 @@ import { servePty, serveTcp } from "../host-sim/peer";
 import { createModelServer, type ModelServer } from "../host-sim/model/server";
 import { modelName } from "../host-sim/model/sentence";
 import { createSdCard } from "../host-sim/sd";
-import { createStorage, type Storage } from "../host-sim/storage";
+import { createStorage, encodeName, type Storage } from "../host-sim/storage";
 import { makeBundle } from "./bundle";
 import type { Command, Surroundings } from "./command";
 import { askOnce, runConsole, showConsole, watchAgent, type Watch } from "./console";
 import { hidingSources, layOver, readEnvironment, savedSettings, UsageError, type Settings } from "./settings";
-import { decodeValue, fromBytes } from "./text";
+import { decodeValue, fromBytes, toBytes } from "./text";
 
 export const simCommand: Command = {
   name: "sim",
@@ -50,7 +51,8 @@ Lines piped to it are typed at the console. With --listen or --pty the console i
 agent's chat, and the program goes on until Ctrl-D or a signal: whoever reaches the port can run code on the board. A
 loop of the board's program then runs until Ctrl-C comes from there, as on a board. The simulated board is in the open
 network "espruino-sim": AGENT_WIFI_PASSWORD= espruino-agent flash --wifi espruino-sim joins it.
-Exit codes: 0 done; 1 the run failed (of piped lines: any run), or a file could not be written; 2 bad usage.`,
+Exit codes: 0 done; 1 the run failed (of piped lines: any run), a file could not be written, or the port
+cannot be had; 2 bad usage.`,
   async run(positional, options, io) {
     if (positional.length > 0) {
       throw new UsageError(`unexpected ${JSON.stringify(positional[0])}: put a text with spaces in quotes after --ask`);
@@ -85,7 +87,10 @@ function readListen(text: string): { host?: string; port: number } {
   return { host: host?.replace(/^\[|\]$/g, ""), port: Number(port) };
 }
 
-/** Offers the board's console to other programs, and says where. Returns what ends it. */
+/**
+ * Offers the board's console to other programs, and says where. Returns what ends it.
+ * @throws {Error} the port or the pseudo-terminal cannot be had, in words
+ */
 async function offer(
   board: Board,
   options: SimOptions,
@@ -108,7 +113,7 @@ async function offer(
     }
   } catch (error) {
     await close();
-    throw new UsageError((error as Error).message);
+    throw error;
   }
   return close;
 }
@@ -244,7 +249,14 @@ async function start(options: SimOptions, surroundings: Surroundings): Promise<n
     showText = (text) => void (options.ask === undefined && stdout.write(text));
     const signal = AbortSignal.any([surroundings.signal, broken.signal]);
     const isOffered = options.listen !== undefined || options.pty === true;
-    if (isOffered) closeOffer = await offer(board, options, surroundings);
+    if (isOffered) {
+      try {
+        closeOffer = await offer(board, options, surroundings);
+      } catch (error) {
+        stderr.write(`${(error as Error).message}\n`);
+        return 1;
+      }
+    }
     const exitCode = await talk(board, watch, { question: options.ask, isOffered }, { ...surroundings, signal });
 
     const problem = state?.write(`${JSON.stringify(board.state(), null, 2)}\n`);
@@ -320,11 +332,28 @@ async function talk(
 }
 
 function openStorage(dir: string | undefined, print: (text: string) => void): Storage {
+  if (dir !== undefined) refuseFile(dir);
   try {
     return createStorage({ dir, print });
   } catch (error) {
     throw new UsageError(`--storage: ${(error as Error).message}`);
   }
+}
+
+/**
+ * Refuses what Espruino's own command line takes for `--storage`, NAME:FILE: a folder of that name would be made, and the
+ * file would not be on the board.
+ */
+function refuseFile(dir: string): void {
+  const at = dir.indexOf(":");
+  if (at < 0 || existsSync(dir)) return;
+  const [name, file] = [dir.slice(0, at), dir.slice(at + 1)];
+  // On Windows, C:\flash is a folder.
+  if (!path.basename(dir).includes(":") && !existsSync(file)) return;
+  throw new UsageError(
+    `--storage: ${JSON.stringify(dir)} is no folder: name one for the board's flash, and to put a file into it, copy ` +
+      `${file || "it"} to DIR/${encodeName(toBytes(name))}`,
+  );
 }
 
 const bootCode = 'require("agent")';

@@ -725,8 +725,11 @@ function openFolder(dir: string): Folder {
   };
 }
 
-/** Percent-encodes every byte but letters, digits, "-" and "_", and dots that are not the whole name. */
-function encodeName(name: string): string {
+/**
+ * The name that a Storage file has in a folder: every byte but letters, digits, "-" and "_", and dots that are not the
+ * whole name, is percent-encoded.
+ */
+export function encodeName(name: string): string {
   const isDots = /^\.+$/.test(name);
   return name.replace(isDots ? /[^]/g : /[^A-Za-z0-9._-]/g, (character) => {
     return `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`;

@@ -155,6 +155,19 @@ describe("bad usage exits with 2 and one clear line", () => {
       },
       /--storage: .*file/,
     ],
+    [
+      "--storage as Espruino's own command line has it",
+      () => ["--storage", `${at("workflow_set")}/night_light:night_light.json`],
+      /--storage: ".*" is no folder: .* copy night_light\.json to DIR\/\S*workflow_set%2Fnight_light$/m,
+    ],
+    [
+      "--storage with a file that is there",
+      () => {
+        writeFileSync(at("agent.js"), "1");
+        return ["--storage", `agent:${at("agent.js")}`];
+      },
+      /--storage: "agent:.*" is no folder: .* copy \S+agent\.js to DIR\/agent$/m,
+    ],
     ["AGENT_CONFIG that is not there", () => [], /AGENT_CONFIG: .*none/, () => ({ AGENT_CONFIG: at("none") })],
     ["AGENT_BASE_URL that is none", () => [], /AGENT_BASE_URL/, () => ({ AGENT_BASE_URL: "localhost" })],
     ["an unknown AGENT_PROVIDER", () => [], /AGENT_PROVIDER: .*anthropic/, () => ({ AGENT_PROVIDER: "foo" })],
@@ -301,6 +314,13 @@ describe("lines in a pipe", () => {
 });
 
 describe("--storage", () => {
+  it("takes a folder with a colon in its name that is there, and makes none", async () => {
+    mkdirSync(at("a:b"));
+    expect((await run(["--storage", at("a:b")])).code).toBe(0);
+    expect((await run(["--storage", at("a:c")])).code).toBe(2);
+    expect(readdirSync(dir)).toEqual(["a:b"]);
+  });
+
   it("keeps the board's files and its own settings, not the environment's", async () => {
     const env = { AGENT_API_KEY: "sk-hidden", AGENT_MODEL: "from-env" };
     const stdin = '\x04set_config({retries:1})\nrequire("Storage").write("notes.txt","hi")\n';
@@ -526,7 +546,7 @@ describe("offered to other programs", () => {
     const seen = await runDevice(["console", "--port", port, "--send", "E.getConsole()", "--expect", '="Serial1"']);
     expect(seen).toMatchObject({ code: 0, err: "" });
     const taken = await run(["--listen", port.replace(/^tcp:\/\//, "")]);
-    expect(taken).toMatchObject({ code: 2 });
+    expect(taken).toMatchObject({ code: 1 });
     expect(taken.err).toMatch(/^port \d+ of 127\.0\.0\.1 is taken by another program/);
     stopped.abort(143);
     expect(await started.exit).toBe(143);
