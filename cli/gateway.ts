@@ -297,6 +297,8 @@ async function serve(options: Options, io: Surroundings): Promise<number> {
 
   stderr.write(`boards: ${running.baseUrl}${others.length > 0 ? ` (also ${others.join(", ")})` : ""}\n`);
   stderr.write(`upstream: ${upstream}, models: ${models.length > 0 ? models.join(", ") : "all"}\n`);
+  if (key === "" && options.key !== false)
+    stderr.write(`${KEY_VARIABLE} is not set: no key is sent to the upstream\n`);
   if (files !== undefined) {
     const { fileBytes, expireMs, totalBytes } = { ...FILE_LIMITS, ...files.limits };
     const bounds = `each up to ${fileBytes} bytes for ${expireMs / HOUR_MS} h, ${totalBytes} bytes in all`;

@@ -244,12 +244,13 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
 
   function checkModel(model: unknown): void {
     if (models.length === 0 || (typeof model === "string" && models.includes(model))) return;
-    const what =
-      typeof model === "string"
-        ? `the model ${redactor.words(model.slice(0, 60))} is not allowed`
-        : "the board names no model";
-    const text = `gateway: ${what} (--models): set_config({model:"..."}) to one of ${models.join(", ")}`;
-    throw new Fault(400, text, "model_not_allowed");
+    // The board shows 300 bytes.
+    const names = models.length > 8 ? `${models.slice(0, 8).join(", ")} and others` : models.join(", ");
+    const text =
+      typeof model === "string" && model.trim() !== ""
+        ? `the model ${redactor.words(model.slice(0, 60))} is not allowed (--models): set_config({model:"..."}) to one of`
+        : `the request names no model: set_config({model:${JSON.stringify(models[0])}}) at the board sets one of`;
+    throw new Fault(400, `gateway: ${text} ${names}`, "model_not_allowed");
   }
 
   /** Counts a request, and reserves tokens for it. @throws {Fault} 429 */

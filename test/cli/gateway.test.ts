@@ -279,6 +279,21 @@ describe("the gateway", () => {
     expect(usage).toMatchObject({ desk: { day: { requests: 1 } }, lab: { day: { requests: 1 } } });
   });
 
+  it("says that it sends no key where none is set, unless it was told so", async () => {
+    const line = "GATEWAY_UPSTREAM_KEY is not set: no key is sent to the upstream\n";
+    for (const [more, options, isSaid] of [
+      [[], {}, true],
+      [["--no-key"], {}, false],
+      [[], withKey, false],
+    ] as const) {
+      const started = launch([...local, ...more, ...state()], options);
+      await started.until("no board has a token yet");
+      expect(started.err().includes(line)).toBe(isSaid);
+      started.stop(130);
+      expect(await started.exit).toBe(0);
+    }
+  });
+
   it("tells a board of an Anthropic upstream its dialect, and ends where nobody takes its log", async () => {
     const started = launch(["--upstream", "https://api.anthropic.com", "--listen", "127.0.0.1:0", ...state()], withKey);
     await started.until("https://api.anthropic.com/v1");

@@ -188,6 +188,7 @@ describe("requests that go nowhere", () => {
     ["a model that is not allowed", chat({ model: "gpt-9" }), /gpt-9 is not allowed.*one of small, tiny/],
     ["no model", { messages: [] }, /names no model.*one of small, tiny/],
     ["a model that is no text", chat({ model: ["small"] }), /names no model/],
+    ["an empty model", chat({ model: "" }), /: the request names no model: set_config\(\{model:"small"\}\) at the board/],
     // The first of two counts for some servers, the last for others: only one goes upstream.
     ["a second model", '{"model":"small","model":"gpt-9"}', /gpt-9/],
   ])("%s", async (_name, body, message) => {
