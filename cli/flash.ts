@@ -153,8 +153,8 @@ export async function flashBoard(device: Device, job: FlashJob, progress: Progre
     const problem = explainStart(loaded, ownBytes(boot), device.wire.port);
     if (problem !== undefined) throw new DeviceError(`everything is on the board, but ${problem}`);
     progress.say("The agent runs. espruino-agent console opens its console, espruino-agent doctor checks the rest");
-    if (result.warning !== undefined) progress.say(`But its gateway is at an https address. ${result.warning}`);
   }
+  if (result.warning !== undefined) progress.say(`warning: the server has an https address: ${result.warning}`);
   return result;
 }
 

@@ -1,5 +1,6 @@
 /** Boards and wires that do not do what they should: what a person is told, and that nothing is lost. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { httpsWarning } from "../../cli/board-settings";
 import { createDevice, describeBoard, DeviceError, maskSecrets } from "../../cli/device";
 import { flashBoard } from "../../cli/flash";
 import { joinWifi } from "../../cli/wifi";
@@ -387,7 +388,7 @@ describe("flash", () => {
   }
 
   it.each<[string, string, RegExp]>([
-    ["restarts the board", "setTimeout(function(){E.reboot()},500)", /restarts by itself after the agent was loaded/],
+    ["restarts the board", "setTimeout(function(){E.reboot()},500)", /restarts by itself after the agent was loaded\. Run flash again; if it happens again: its/],
     [
       "takes the console away",
       "if(global.agentName)E.setConsole(null,{force:true})",
@@ -452,6 +453,19 @@ describe("flash", () => {
     const saved = JSON.parse(Buffer.from(storage.api.read("agent.json")!, "latin1").toString("utf8"));
     expect(saved).toEqual({ systemPrompt: '€ 🙂 "é"', apiKey: 'sk-"old', model: "new" });
     expect(bench.printed()).not.toContain("old");
+  });
+
+  it("ends with what https takes from a board that is given such an address", async () => {
+    const bench = createBench({ storage: createStorage() });
+    bench.power();
+    const progress = listen();
+    const settings = { baseUrl: "https://192.168.1.10:8089/v1", model: "m" };
+    const flashing = flashBoard(createDevice(bench.wire()), { ...job(agentCode("new", 500)), settings }, progress);
+    expect(await bench.run(flashing)).toMatchObject({ isStarted: true, warning: httpsWarning });
+    expect(progress.lines.slice(-2)).toEqual([
+      expect.stringMatching(/^The agent runs\./),
+      `warning: the server has an https address: ${httpsWarning}`,
+    ]);
   });
 
   it("says so where .bootrst runs in place of .bootcde", async () => {
