@@ -89,6 +89,7 @@ async function runScript(choice: PortChoice, { send, expect, ms }: Script, io: S
         for await (const line of linesOf(io.stdin)) printed = await typeLine(device, line, ms, hasEcho);
       }
       let end = promptOf(printed);
+      const more = device.mark();
       if (expect === undefined && end !== ":") {
         end = end === undefined ? await endsIdle(device, board, ms) : await endsInPrompt(device, printed, ms);
       }
@@ -101,7 +102,13 @@ async function runScript(choice: PortChoice, { send, expect, ms }: Script, io: S
       if (expect === undefined) {
         if (end !== undefined) return 0;
         board.stop();
-        say(`the prompt did not come back within ${ms / 1000} s`);
+        // One line may be that of what was typed.
+        const isPrinting = more().trim().split(/[\r\n]+/).length > 1;
+        const why = isPrinting
+          ? ": the text was typed, and the board goes on printing. Ctrl-C in espruino-agent console --port " +
+            `${choice.port} stops it, or else reset() there`
+          : "";
+        say(`the prompt did not come back within ${ms / 1000} s${why}`);
         return 1;
       }
       const wanted = toBytes(expect);

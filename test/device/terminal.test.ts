@@ -3,7 +3,9 @@ import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import type { Input } from "../../cli/console";
 import { runProgram } from "../../cli/main";
+import { createStorage } from "../../host-sim/storage";
 import { simOnPort } from "./boards";
+import { run } from "./program";
 
 function openTerminal(port: string) {
   const stdin = new PassThrough() as PassThrough & Input & { rawModes: boolean[] };
@@ -114,4 +116,21 @@ describe("console at a terminal", () => {
     expect(terminal.stdin.rawModes).toEqual([]);
     expect(terminal.err()).toMatch(/nobody listens there/);
   });
+});
+
+it("what was typed at a board that prints all the time is told, and what stops it", async () => {
+  const storage = createStorage();
+  storage.api.write(".bootcde", 'setInterval(function(){print("tick")},20)');
+  const board = await simOnPort({ storage }).start();
+  try {
+    const { code, out, err } = await run(["console", "--port", board.port, "--send", "1+1", "--timeout", "1"]);
+    expect(out).toContain("=2");
+    expect(code).toBe(1);
+    expect(err).toBe(
+      "the prompt did not come back within 1 s: the text was typed, and the board goes on printing. " +
+        `Ctrl-C in espruino-agent console --port ${board.port} stops it, or else reset() there\n`,
+    );
+  } finally {
+    await board.stop();
+  }
 });
