@@ -29,6 +29,8 @@ export interface Post {
 
 /** Bytes from which on what came is looked at at once, and milliseconds otherwise. Another read of the socket may come before. */
 const PENDING_BYTES = 536;
+/** More than that does not wait for the idle loop. */
+const BURST_BYTES = 2144;
 const PENDING_MS = 20;
 /** Milliseconds between looks at the clock, and without a byte that are a pause: a slow model's words are seen as they come. */
 const LOOK_MS = 250;
@@ -47,6 +49,7 @@ export function post(o: Post): () => void {
   /** The timer that hands on what came, and how much may be there before that is done at once. */
   let waiting: any;
   let most = PENDING_BYTES;
+  let isUrgent = false;
 
   // Ends the request: what failed, or "" where the answer is over; undefined for an abort.
   function end(failure?: any): void {
@@ -91,6 +94,7 @@ export function post(o: Post): () => void {
     if (over) return;
     o.onReady();
     most = into.rest.length + PENDING_BYTES;
+    isUrgent = false;
     // Now, since to read it takes a while.
     heard = getTime();
   }
@@ -115,7 +119,9 @@ export function post(o: Post): () => void {
         if (!waiting) waiting = setTimeout(ready, PENDING_MS);
         into.rest += piece;
         if (into.rest.length < most) return;
-        most = Infinity;
+        if (isUrgent) return ready();
+        isUrgent = true;
+        most += BURST_BYTES;
         clearTimeout(waiting);
         waiting = setTimeout(ready, 1);
       });
