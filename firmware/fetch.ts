@@ -190,7 +190,7 @@ export function send(
   let enough = false;
   /** What came and was not handed on yet. */
   const came = { rest: "" };
-  const headers = o.headers || {};
+  let headers: any = o.headers || {};
   headers["Accept-Encoding"] = "identity";
   // Out of memory cannot be caught on the board: look before.
   const free = process.memory().free;
@@ -235,6 +235,8 @@ export function send(
       if (!enough) end(failure && (failure.startsWith("timeout") ? host + " did not answer within " + limit + " ms" : "no answer from " + host + " (" + failure + ")"));
     },
   });
+  // They are sent with the first piece of the request, and would stay in memory until its end.
+  headers = o.headers = undefined;
   const timer = setInterval(function () {
     if (!o.session || o.session.abort === running) return;
     stop();

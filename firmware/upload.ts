@@ -89,7 +89,7 @@ export function upload(session: Session, path: string, type: string, done: (prob
     let tail = "\r\n--" + boundary + "--\r\n";
     const length = head.length + size + tail.length;
     line = "";
-    const headers: Record<string, string> = { "Content-Type": "multipart/form-data; boundary=" + boundary, Accept: "application/json" };
+    let headers: any = { "Content-Type": "multipart/form-data; boundary=" + boundary, Accept: "application/json" };
     if (setting("fileToken")) headers.Authorization = "Bearer " + setting("fileToken");
     let told = 0;
     let code = 0;
@@ -165,6 +165,7 @@ export function upload(session: Session, path: string, type: string, done: (prob
       session.emit({ type: "retry", attempt: attempts, waitMs: wait, reason: result.content });
       setTimeout(send, wait);
     });
+    headers = undefined;
   }
 
   if (size > setting("uploadBytes")) return finish("it has " + size + " bytes, and " + setting("uploadBytes") + " may be uploaded (uploadBytes)", "");
