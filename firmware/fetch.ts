@@ -235,8 +235,8 @@ export function send(
       if (!enough) end(failure && (failure.startsWith("timeout") ? host + " did not answer within " + limit + " ms" : "no answer from " + host + " (" + failure + ")"));
     },
   });
-  // They are sent with the first piece of the request, and would stay in memory until its end.
-  headers = o.headers = undefined;
+  // They are sent before anything is answered, and would stay in memory until the end.
+  headers = o.headers = o.next = undefined;
   const timer = setInterval(function () {
     if (!o.session || o.session.abort === running) return;
     stop();

@@ -75,12 +75,12 @@ export function upload(session: Session, path: string, type: string, done: (prob
 
   function send(): void {
     if (session.abort !== running) return finish("stopped", "");
-    const boundary = "----agent" + Math.random().toString(36).substr(2) + Math.random().toString(36).substr(2);
+    let boundary = "----agent" + Math.random().toString(36).substr(2) + Math.random().toString(36).substr(2);
     // What is sent is let go of: the head alone has 20 variables.
     let line = "--" + boundary + '\r\nContent-Disposition: form-data; name="';
     // Quotes in a name as browsers write them, https://html.spec.whatwg.org/#multipart-form-data; backslashes, too, which some
     // servers take for half of an escape. No name of a file has control characters.
-    const name = source.name.replace(/["\\]/g, function (c) {
+    let name = source.name.replace(/["\\]/g, function (c) {
       return c === '"' ? "%22" : "%5C";
     });
     let head =
@@ -91,6 +91,7 @@ export function upload(session: Session, path: string, type: string, done: (prob
     line = "";
     let headers: any = { "Content-Type": "multipart/form-data; boundary=" + boundary, Accept: "application/json" };
     if (setting("fileToken")) headers.Authorization = "Bearer " + setting("fileToken");
+    boundary = name = "";
     let told = 0;
     let code = 0;
     let link = "";
