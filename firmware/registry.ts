@@ -3,8 +3,8 @@ import { picksMain } from "./agents";
 import { setting } from "./config";
 import { createGraphs } from "./graph";
 import { createGraphChecker, type GraphChecker, type TakenGraph } from "./graph-check";
-import { loadSaved, savedTools } from "./saved-tools";
-import { fromJson, toJson, wireText } from "./text";
+import { loadSaved, savedTools, schemaText } from "./saved-tools";
+import { wireText } from "./text";
 import type { LoadedTool, Registry, ToolNode } from "./types";
 
 /** Milliseconds for a tool that has an agent work for it, where it does not say: some dozen model calls. */
@@ -157,7 +157,7 @@ export function editRegistry(registry: Registry): RegistryEditor {
       const loaded: LoadedTool = {
         name: tool.name,
         description: wireText(tool.description),
-        parameters: fromJson(wireText(toJson(parameters))).split('"type":"double"').join('"type":"number"'),
+        parameters: schemaText(parameters),
         repeatable: tool.repeatable,
         execute: tool.execute,
       };

@@ -23,6 +23,11 @@ const PARAMETERS_BYTES = 600;
 /** A name of a tool or of a parameter. */
 const NAME = /^[a-zA-Z0-9_\-]+$/;
 
+// A tool's parameters as JSON for servers: `double` is a number there, and what is no UTF-8 becomes U+FFFD.
+export function schemaText(parameters: any): string {
+  return fromJson(wireText(toJson(parameters))).split('"type":"double"').join('"type":"number"');
+}
+
 // The tool in a file. Where that is gone or damaged, one without an `origin`, which says so when it is called.
 export function loadSaved(file: string): LoadedTool {
   const text = require("Storage").read(file) || "";
@@ -203,7 +208,7 @@ export function savedTools(): SavedTools {
       if (problem) return fail(problem);
       const code = guarded(String(tool.code));
       if (code.problem) return fail("not saved: " + code.problem);
-      const schema = fromJson(wireText(toJson(parameters))).split('"type":"double"').join('"type":"number"');
+      const schema = schemaText(parameters);
       const text = wireText(tool.description) + "\n" + schema + "\n" + code.code;
       problem = store(tool.name, E.CRC32(text) + " " + origin + "\n" + text, session, edit);
       return problem

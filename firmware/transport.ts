@@ -76,18 +76,17 @@ export function post(o: Post): () => void {
     // Connecting happens with the first piece, and throws where it fails.
     try {
       const piece = o.next!();
-      if (piece !== undefined) {
-        request.write(piece);
-        // What it was asked with is not looked at any more once it is connected: 80 variables.
-        delete request.opt;
-        return;
+      if (piece !== undefined) request.write(piece);
+      else {
+        if (o.close) o.close();
+        delete o.next;
+        delete o.close;
+        send = undefined;
+        request.removeAllListeners("drain");
+        request.end();
       }
-      if (o.close) o.close();
-      delete o.next;
-      delete o.close;
-      send = undefined;
-      request.removeAllListeners("drain");
-      request.end();
+      // What it was asked with is not looked at any more once it is connected: 80 variables.
+      delete request.opt;
     } catch (e) {
       end(e);
     }
@@ -115,7 +114,6 @@ export function post(o: Post): () => void {
       o.onHead!(parseInt(response.statusCode), response.headers);
       // Not needed any more: 70 variables.
       delete response.headers;
-      delete request.opt;
       delete o.onHead;
       request.removeAllListeners("connect");
       response.on("data", function (piece: string) {
