@@ -18,7 +18,7 @@ const ROOT = path.dirname(fileURLToPath(import.meta.url));
  * Bytes of the minified bundle, everything included. The board reads it in place from its Storage (about 900 kB on an
  * ESP32, shared with the person's files), and skips over unused code by reading it: size is load time.
  */
-export const SIZE_BUDGET = 150_000;
+export const SIZE_BUDGET = 160_000;
 
 /**
  * Stands for the board's own `require` while esbuild works, which would put a helper in its place. It has as many
@@ -39,9 +39,8 @@ const INTERNAL_PROPERTIES =
   "redactSecrets repairJson root running semis toText urlSetting wholeLength word";
 
 /**
- * Files of `firmware/` whose functions are made where they are used and cost nothing at rest: slices of the bundle
- * (esbuild.slices.mjs). To make one takes the board some 200,000 instructions, and 200 for each of its characters: what is
- * called for every event of a stream is none.
+ * Files of `firmware/` whose functions are made where they are used and cost nothing at rest (esbuild.slices.mjs). To make
+ * one takes the board some 200,000 instructions: what is called for every event of a stream is none.
  */
 const ROOMS = (
   "caller wrap agents utf8 turn provider/openai body request reply sift sse transport loop channel/serial channel/event channel/chat provider/index provider/anthropic " +
@@ -62,9 +61,10 @@ export async function buildBundle(options = {}) {
   const toolsDir = path.resolve(ROOT, options.toolsDir ?? "tools");
   const outfile = path.resolve(ROOT, options.outfile ?? "dist/agent.js");
   const budget = options.budget ?? SIZE_BUDGET;
-  const rooms = ROOMS.map((name) => path.join(ROOT, `firmware/${name}.ts`)).filter(fs.existsSync);
   /** What `cutSlices` must know of the tools. @type {{ files: string[], texts: string[] }} */
   const slices = { files: [], texts: [] };
+  const rooms = ROOMS.map((name) => path.join(ROOT, `firmware/${name}.ts`));
+  const isRoom = (/** @type {string} */ source) => rooms.includes(path.resolve(path.dirname(outfile), source));
 
   let result;
   try {
@@ -75,9 +75,8 @@ export async function buildBundle(options = {}) {
       write: false,
       bundle: true,
       minify: true,
-      mangleProps: new RegExp(`^(${INTERNAL_PROPERTIES.split(" ").join("|")})$|\\$$`),
-      // No function around it: `require` gives the file a scope already, and each function costs three variables more
-      // in a scope within a scope.
+      mangleProps: new RegExp(`^(${INTERNAL_PROPERTIES.split(" ").join("|")})$`),
+      // No function around it: what is at the top becomes global.
       format: "cjs",
       platform: "neutral",
       target: "es2015",
@@ -106,7 +105,7 @@ export async function buildBundle(options = {}) {
         "dynamic-import": false,
         "import-meta": false,
       },
-      plugins: [toolsPlugin({ toolsDir, rooms, slices })],
+      plugins: [toolsPlugin({ toolsDir, slices })],
     });
   } catch (error) {
     if (!error.errors) throw error;
@@ -120,7 +119,7 @@ export async function buildBundle(options = {}) {
   // With the slices still in it: what they use and what uses them is one program.
   const problems = checkSource(whole, { map: wholeMap, file, globals: SLICE_NAMES });
   if (problems.length) return { code: whole, map: wholeMap, problems, sizes: [] };
-  const { code, map, tooLong } = cutSlices(whole, wholeMap, slices);
+  const { code, map, tooLong } = cutSlices(whole, wholeMap, { ...slices, isRoom });
   for (const { tool, length } of tooLong) {
     const message = `the tool's code has ${length} bytes: at most ${MAX_TOOL_CODE}`;
     const hint = "move a part of it into a file of firmware/ that is one of ROOMS in esbuild.config.mjs";

@@ -1,23 +1,30 @@
 /**
- * Slices: parts of the bundle that the board makes anew from its flash whenever they are used, by `eval` of a piece of
- * the file. A function that held them all would be read over, from its beginning to its end, each time one of them is
- * wanted.
+ * Slices: parts of the bundle that the board reads from its flash as text, when it is loaded or whenever they are used.
  *
- * esbuild sees the parts as functions within the function that evaluates them, so that names, mangling, the source map
- * and the bundle check are those of one program. `cutSlices` then takes them out of the finished text and puts each on a
- * line of its own at the file's end, as a comment: loading the file costs next to nothing there. A generated source has
+ * Every function of the program is one. esbuild sees one program, so that names, mangling, the source map and the bundle
+ * check are those of one; `cutSlices` then takes the functions' bodies out of the finished text and puts each on a line of
+ * its own at the file's end, as a comment: loading the file costs next to nothing there. What names a function becomes
  *
- * - `$eval(text, first, function(){…}, …)`: becomes `eval(text)`. The statements of each function become a slice, with
- *   numbers from `first` on.
- * - `return $value(x, …)` at the end of such a function: what the slice gives. The other arguments are names of the function
- *   around it: mentioned, so that esbuild gives no variable of the slice the same name.
- * - `sliceAt(number)`: two arguments, where that slice begins in the file and how long it is.
+ * - a global variable, `$a`, that is made once, when the file is loaded; or
+ * - for the files named as rooms, the function itself, made anew wherever it is named: it costs nothing at rest, and is gone
+ *   when nobody holds it any more.
+ *
+ * Both are made as `Function("parameter", $read(at, length))`. Such a function has no scope. A function that stands in
+ * another one keeps the scopes that it was made in, and costs 4 variables more if these are two, as they were with a module
+ * around all: an array of them, in every function. That is why the program's variables are globals. They begin with $, and
+ * have names that nothing else in the program has; constants stand where they are used.
+ *
+ * Tools are slices in their own way, since they are found by number: `$eval(text, first, function(){…}, …)` becomes
+ * `eval(text)`. The statements of each function become a slice, with numbers from `first` on, and `return $value(x, …)` at
+ * the end of it is what it gives. The other arguments are names of the function around it: mentioned, so that esbuild
+ * gives no variable of the slice the same name.
  *
  * The file ends with a mark that is another one for every bundle. The bundle finds its file by it, and looks for it before
- * a slice is read: nothing is evaluated out of a file that was changed meanwhile.
+ * a slice is read: nothing is run out of a file that was changed meanwhile.
  */
-import { decodedMappings, encodedMap, TraceMap } from "@jridgewell/trace-mapping";
+import { decodedMappings, encodedMap, originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 import * as acorn from "acorn";
+import { analyze } from "eslint-scope";
 import { crc32 } from "node:zlib";
 
 /** Stands for the mark, with as many characters. */
@@ -31,60 +38,70 @@ const ENTRY = { shift: 13, width: 10 };
 /** Bytes that the code of a tool may have. */
 export const MAX_TOOL_CODE = (1 << ENTRY.shift) - 1;
 
-/** Numbers of slices: rooms, the tools' code, their texts (two each). */
-export const FIRST = { room: 0, tool: 1000, text: 5000 };
-/** Names that only exist until the slices are cut. */
-export const SLICE_NAMES = ["$eval", "$value"];
+/** Numbers of slices: functions, the tools' code, their texts (two each). */
+export const FIRST = { function: 1, tool: 1000, text: 5000 };
+/** Names that only exist until the slices are cut, and those of what reads them. */
+export const SLICE_NAMES = ["$eval", "$value", "$own", "$read"];
+/** Names of globals that sandbox.ts makes. */
+const SANDBOX_NAMES = ["$n"];
 /** What `$value` mentions besides the value. */
 export const READER_NAMES = "$at, $length";
 
+/** Stands for the length of the slice whose place stands before it. */
+const LENGTH = "8888";
+
 /** Arguments that stand for a slice's place, as wide as the numbers in the place of them. */
 export function sliceAt(/** @type {number} */ number) {
-  const digits = String(number).padStart(4, "0");
-  return `7${digits}1, 7${digits}1`;
+  return `7${String(number).padStart(4, "0")}1,${LENGTH}`;
 }
+
+const PLACES = new RegExp(`\\b7(\\d{4})1,${LENGTH}\\b`, "g");
 
 const CHANGED = `the agent's file was changed: start anew with reset()`;
 const NO_FILE = `put dist/agent.js into the Storage as agent, whole and unchanged, and then require("agent")`;
 
-/** TypeScript text: finds the bundle's own file, whatever it is called, when the bundle is loaded. */
-export const OWN_FILE = `
-export let ownFile: any = "agent";
-if (require("Storage").read(ownFile, ${END_AT}, ${MARK.length}) !== ${JSON.stringify(MARK)}) {
-  ownFile = require("Storage").list().find(function (name) {
-    return require("Storage").read(name, ${END_AT}, ${MARK.length}) === ${JSON.stringify(MARK)};
-  });
-  if (!ownFile) throw new Error(${JSON.stringify(NO_FILE)});
-}
-`;
+/** The number of the slice that is the body of `$read`. */
+const READER = 0;
+const READER_BODY = `if(require("Storage").read($own,${END_AT},${MARK.length})!=="${MARK}")throw Error("${CHANGED}");return require("Storage").read($own,a,b)`;
+
+/** What the bundle begins with: it finds its own file, whatever it is called, and makes what reads it. */
+const PRELUDE = `$own="agent";if(require("Storage").read($own,${END_AT},${MARK.length})!=="${MARK}"){$own=require("Storage").list().find(function(n){return require("Storage").read(n,${END_AT},${MARK.length})==="${MARK}"});if(!$own)throw Error(${JSON.stringify(NO_FILE)})}$read=Function("a","b",require("Storage").read($own,${sliceAt(READER)}));`;
 
 /**
- * TypeScript text: begins the call that evaluates the slice at `$at` of `$length` bytes, in the file as it was loaded. What
- * is made there keeps the variables that are here: numbers below 2,048 are kept in their names.
+ * TypeScript text: the function that makes a tool from its slice, up to the slices' functions, which each begin with a comma;
+ * `);\n}` follows them. What is made there keeps the variables that are here: numbers below 2,048 are kept in their names.
  */
-const READ = `if (require("Storage").read(ownFile, ${END_AT}, ${MARK.length}) !== ${JSON.stringify(MARK)}) throw new Error(${JSON.stringify(CHANGED)});
-return $eval((require("Storage").read as any)(ownFile, $at, $length, $at = $length = 0)`;
-
-/** TypeScript text before the slices' functions, which each begin with a comma; `);\n}` follows them. */
-export const ROOM_READER = `export function askRoom($at: number, $length: number): any {\n${READ}, ${FIRST.room}\n`;
 export const TOOL_READER = `export function loadTool($at: any, $length?: any): any {
-$at = +require("Storage").read(ownFile, ${TABLE_AT} + $at * ${ENTRY.width}, ${ENTRY.width})!;
+$at = +require("Storage").read($own, ${TABLE_AT} + $at * ${ENTRY.width}, ${ENTRY.width})!;
 $length = $at & ${MAX_TOOL_CODE};
 $at = $at >> ${ENTRY.shift};
-${READ}, ${FIRST.tool}\n`;
+return $eval($read($at, $length, $at = $length = 0), ${FIRST.tool}\n`;
 
 /**
  * The finished bundle: printable ASCII and line feeds, the slices cut out.
  * @param {string} code what esbuild gave
  * @param {string} map its source map, as JSON
- * @param {{ files: string[], texts: string[] }} content the tools' files, and the texts that are slices (ASCII)
+ * @param {{ files: string[], texts: string[], isRoom?: (source: string) => boolean }} content the tools' files, the texts that
+ *   are slices (ASCII), and whether the functions of a source, as the map names it, are made where they are used
  * @returns {{ code: string, map: string, tooLong: { tool: number, length: number }[] }} `tooLong`: whose code is longer than
  *   `MAX_TOOL_CODE`
  */
-export function cutSlices(code, map, { files, texts }) {
+export function cutSlices(code, map, { files, texts, isRoom = () => false }) {
   const plain = printable(code);
-  const cut = takeOut(plain.text, files.length, texts);
-  return { code: cut.text, map: movedMap(movedMap(map, code, plain), plain.text, cut), tooLong: cut.tooLong };
+  const plainMap = movedMap(map, code, plain);
+  const cut = takeOut(plain.text, files.length, texts, roomPlaces(plain.text, plainMap, isRoom));
+  return { code: cut.text, map: movedMap(plainMap, plain.text, cut), tooLong: cut.tooLong };
+}
+
+/** Whether what stands at a place of the text came from a room. @returns {(at: number) => boolean} */
+function roomPlaces(text, map, isRoom) {
+  const trace = new TraceMap(map);
+  const starts = lineStarts(text);
+  return (at) => {
+    const line = starts.findLastIndex((start) => start <= at);
+    const { source } = originalPositionFor(trace, { line: line + 1, column: at - starts[line] });
+    return !!source && isRoom(source);
+  };
 }
 
 /**
@@ -152,24 +169,143 @@ function callsOf(program, name) {
   return found;
 }
 
-/** @returns {Made & { tooLong: { tool: number, length: number }[] }} */
-function takeOut(code, tools, texts) {
-  const calls = callsOf(acorn.parse(code, { ecmaVersion: "latest", sourceType: "script" }), "$eval");
-  if (!calls.length) return { ...make(code, [[0, code.length]]), tooLong: [] };
-  const main = [];
-  /** @type {Map<number, (string | [number, number])[]>} */
-  const slices = new Map();
-  let from = 0;
-  for (const { callee, arguments: [text, first, ...parts], end } of calls) {
-    main.push([from, callee.start], "eval", [callee.end, text.end]);
-    from = end - 1;
-    parts.forEach((part, i) => slices.set(first.value + i, statements(part.body)));
+/**
+ * What stands in the place of parts of a program.
+ * @typedef {{ start: number, end: number, by: (string | [number, number])[] }} Edit
+ */
+
+/** A part of the program with its edits, as pieces. @param {Edit[]} edits that do not overlap, in order */
+function edited(edits, start, end) {
+  const pieces = [];
+  for (const edit of edits) {
+    if (edit.start < start || edit.end > end) continue;
+    pieces.push([start, edit.start], ...edit.by);
+    start = edit.end;
   }
-  main.push([from, code.length]);
+  return [...pieces, [start, end]];
+}
+
+const isFunction = ({ type }) => type === "FunctionDeclaration" || type === "FunctionExpression";
+
+/** `visit` gets every node, a node before those in it; where it returns true, these are left out. */
+function walk(node, visit, parent) {
+  if (!node || typeof node !== "object") return;
+  if (Array.isArray(node)) return void node.forEach((one) => walk(one, visit, parent));
+  if (typeof node.type === "string" && visit(node, parent)) return;
+  for (const key in node) if (key !== "type") walk(node[key], visit, node);
+}
+
+/** Names that are free, shortest first. */
+function* freeNames(taken) {
+  const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  for (const first of ["", ...letters]) for (const second of letters) if (!taken.has(`$${first}${second}`)) yield `$${first}${second}`;
+}
+
+/** The value that a variable always has, as text, if that may stand where its name stands: a number, a text, a pattern. */
+function constantOf(variable, code) {
+  const [{ node }] = variable.defs;
+  const writes = variable.references.filter((reference) => reference.isWrite());
+  if (node.type !== "VariableDeclarator" || !node.init || variable.defs.length > 1 || writes.length > 1) return undefined;
+  const { init } = node;
+  const text = code.slice(init.start, init.end);
+  if (init.type === "Literal") return text;
+  return init.type === "UnaryExpression" && init.argument.type === "Literal" ? `(${text})` : undefined;
+}
+
+/** @returns {Made & { tooLong: { tool: number, length: number }[] }} */
+function takeOut(code, tools, texts, isRoomAt) {
+  const program = acorn.parse(code, { ecmaVersion: "latest", sourceType: "script", ranges: true });
+  const manager = analyze(program, { ecmaVersion: 2022, nodejsScope: true, ignoreEval: true });
+  const [scope] = manager.globalScope.childScopes;
+  const taken = new Set([...SLICE_NAMES, ...SANDBOX_NAMES]);
+  walk(program, (node) => void (node.type === "Identifier" && taken.add(node.name)));
+  const names = freeNames(taken);
+
+  /** @type {Edit[]} */
+  const edits = [];
+  /** Bodies that become slices, by number: statements of the program, its edits made. @type {Map<number, [number, number]>} */
+  const bodies = new Map();
+  let number = FIRST.function;
+  const made = (node) => {
+    const own = manager.acquire(node);
+    const outer = own.through.find(({ resolved }) => resolved && resolved.scope !== scope);
+    if (outer) throw new Error(`a function of the program uses ${outer.identifier.name}, which is neither global nor its own`);
+    bodies.set(number, [node.body.start + 1, node.body.end - 1]);
+    const parameters = node.params.map(({ name }) => `"${name}",`).join("");
+    return `Function(${parameters}$read(${sliceAt(number++)}))`;
+  };
+  const shorthands = new Set();
+  walk(program, (node) => void (node.type === "Property" && node.shorthand && shorthands.add(node.value.start)));
+  const replace = (variable, by) => {
+    for (const { identifier } of variable.references) {
+      const { start, end, name } = identifier;
+      edits.push({ start, end, by: [shorthands.has(start) ? `${name}:${by}` : by] });
+    }
+  };
+
+  /** What the program does when it is loaded, but for functions and constants. @type {Map<any, string>} by declaration */
+  const globals = new Map();
+  const variables = scope.variables.filter(({ defs }) => defs.length).sort((a, b) => b.references.length - a.references.length);
+  for (const variable of variables) {
+    const [{ node, type }] = variable.defs;
+    const constant = constantOf(variable, code);
+    if (type === "FunctionName" && isRoomAt(node.start)) replace(variable, made(node));
+    else if (constant !== undefined) replace(variable, constant);
+    else {
+      const { value: name } = names.next();
+      if (type !== "FunctionName" && !program.body.some(({ declarations }) => declarations?.includes(node)))
+        throw new Error(`${variable.name}, a variable of the program, is declared within a statement`);
+      replace(variable, name);
+      globals.set(node, name);
+    }
+  }
+  // Functions that stand in the program's own statements.
+  for (const statement of program.body)
+    if (statement.type !== "FunctionDeclaration")
+      walk(statement, (node) => {
+        if (!isFunction(node)) return false;
+        edits.push({ start: node.start, end: node.end, by: [made(node)] });
+        return true;
+      });
+  // Tools.
+  /** @type {Map<number, any>} */
+  const toolBodies = new Map();
+  for (const { callee, arguments: [text, first, ...parts], end } of callsOf(program, "$eval")) {
+    edits.push({ start: callee.start, end: callee.end, by: ["eval"] }, { start: text.end, end: end - 1, by: [] });
+    parts.forEach((part, i) => toolBodies.set(first.value + i, part.body));
+  }
+  edits.sort((a, b) => a.start - b.start || b.end - a.end);
+  // Not those within what is taken out as a whole.
+  const outer = (start, end) => {
+    let to = start;
+    return edits.filter((edit) => edit.start >= start && edit.end <= end && edit.start >= to && ((to = edit.end), true));
+  };
+  const piecesOf = (start, end) => edited(outer(start, end), start, end);
+
   const hasTools = code.includes(TABLE_AT);
+  /** @type {(string | [number, number])[]} */
+  const main = [];
+  for (const statement of program.body) {
+    if (statement.type === "FunctionDeclaration") {
+      const name = globals.get(statement);
+      if (name) main.push(`${name}=${made(statement)};`);
+    } else if (statement.type === "VariableDeclaration") {
+      for (const declarator of statement.declarations) {
+        const name = globals.get(declarator);
+        if (!name) continue;
+        main.push(`${name}=`, ...(declarator.init ? piecesOf(declarator.init.start, declarator.init.end) : ["void 0"]), ";");
+      }
+    } else main.push(...piecesOf(statement.start, statement.end));
+  }
+
+  /** @type {Map<number, (string | [number, number])[]>} */
+  const slices = new Map([[READER, [READER_BODY]]]);
+  for (const [number, [start, end]] of bodies) slices.set(number, piecesOf(start, end));
+  for (const [number, body] of toolBodies) slices.set(number, statements(body, piecesOf));
+  if (slices.size === 1 && !hasTools) return { ...make(code, main), tooLong: [] };
   if (hasTools) texts.forEach((text, i) => slices.set(FIRST.text + i, [text]));
 
-  const pieces = [...main];
+  const pieces = [PRELUDE, ...main];
   const places = new Map();
   let at = make(code, pieces).text.length;
   for (const [number, slice] of slices) {
@@ -185,18 +321,19 @@ function takeOut(code, tools, texts) {
     at += 3 + entries.length * ENTRY.width;
   }
   pieces.push(`\n//${MARK}`);
-  const made = make(code, pieces);
-  const number = (value) => String(value).padStart(6);
-  const text = made.text
-    .replace(/\b7(\d{4})1,7\1(?=1\b)1/g, (_, digits) => {
+  const whole = make(code, pieces);
+  const number6 = (value) => String(value).padStart(6);
+  const text = whole.text
+    .replace(PLACES, (_, digits) => {
       const { at, length } = places.get(Number(digits));
-      return `${number(at)},${number(length)}`;
+      if (length > 10 ** LENGTH.length) throw new Error(`a function of ${length} bytes is too long for a slice`);
+      return `${number6(at)},${String(length).padStart(LENGTH.length)}`;
     })
-    .replaceAll(new RegExp(`\\b${TABLE_AT}\\b`, "g"), number(table))
-    .replaceAll(new RegExp(`\\b${END_AT}\\b`, "g"), number(at + 3));
+    .replaceAll(new RegExp(`\\b${TABLE_AT}\\b`, "g"), number6(table))
+    .replaceAll(new RegExp(`\\b${END_AT}\\b`, "g"), number6(at + 3));
   const mark = crc32(text).toString(16).padStart(8, "0");
   const lengths = Array.from({ length: hasTools ? tools : 0 }, (_, tool) => ({ tool, length: places.get(FIRST.tool + tool).length }));
-  return { text: text.replaceAll(MARK, mark), runs: made.runs, tooLong: lengths.filter(({ length }) => length > MAX_TOOL_CODE) };
+  return { text: text.replaceAll(MARK, mark), runs: whole.runs, tooLong: lengths.filter(({ length }) => length > MAX_TOOL_CODE) };
 }
 
 function entry({ at, length }) {
@@ -207,53 +344,18 @@ function entry({ at, length }) {
 /**
  * What is evaluated: the statements of a function's body, and what it returns as the last of them. An object would be a
  * block where a statement begins; behind a comma it takes a third less of the interpreter's stack than in brackets.
- *
- * Where the object is all that names a function, the function stands in it without a name: as a declaration it would live
- * as long as anything that it makes, since all of that is made within the scope of the slice.
  */
-function statements(body) {
+function statements(body, piecesOf) {
   const last = body.body.at(-1);
   const [value] = callsOf(last.argument, "$value");
   const result = value.arguments[0];
-  const declared = new Map(body.body.filter(({ type }) => type === "FunctionDeclaration").map((node) => [node.id.name, node]));
-  const names = namesIn(body);
-  /** @type {Map<any, [number, number][]>} by the identifier that it stands in the place of */
-  const moved = new Map();
-  for (const { value: name, shorthand } of result.properties ?? []) {
-    const node = declared.get(name.name);
-    if (node && !shorthand && names.get(name.name) === 2) moved.set(name, [[node.start, node.start + "function".length], [node.id.end, node.end]]);
-  }
-  const pieces = [];
-  let from = body.start + 1;
-  const goOn = (to, next, ...instead) => {
-    pieces.push([from, to], ...instead);
-    from = next;
-  };
-  const places = [...moved.keys()].map(({ name }) => declared.get(name)).sort((a, b) => a.start - b.start);
-  for (const node of places) goOn(node.start, node.end);
-  goOn(last.start, last.argument.start, "0,");
-  goOn(value.start, result.start);
-  for (const [name, texts] of moved) goOn(name.start, name.end, ...texts);
-  goOn(result.end, result.end);
-  return pieces;
-}
-
-/**
- * How often each name stands in a part of a program, but for names of properties. esbuild gives no variable the name of one
- * that is around it, so that of a function in a slice is counted right.
- * @returns {Map<string, number>}
- */
-function namesIn(part) {
-  const counts = new Map();
-  const visit = (node) => {
-    if (!node || typeof node !== "object") return;
-    if (Array.isArray(node)) return void node.forEach(visit);
-    if (node.type === "Identifier") counts.set(node.name, (counts.get(node.name) ?? 0) + 1);
-    const isName = node.type === "MemberExpression" ? "property" : "key";
-    for (const key in node) if (key !== "type" && (key !== isName || node.computed)) visit(node[key]);
-  };
-  visit(part);
-  return counts;
+  return [
+    ...piecesOf(body.start + 1, last.start),
+    "0,",
+    ...piecesOf(last.argument.start, value.start),
+    ...piecesOf(result.start, result.end),
+    ...piecesOf(value.end, last.argument.end),
+  ];
 }
 
 /** The source map of a text that was made of the text that it belongs to. @param {Made} made */

@@ -5,9 +5,6 @@
  * - The module `tools:all` is made of every file of `tools/`: one function with one branch a tool, which holds the
  *   file's code as it is. A tool at rest costs no live function; it is made anew from flash at each load. For the board the
  *   branches are slices of the bundle (esbuild.slices.mjs), and so are the texts that every request carries.
- * - The module `rooms:all` is made in the same way of the files that are named as rooms: what they export is made anew
- *   wherever it is used, `askRoom(at, length).run(…)` in the place of `run(…)`, and is gone when nobody holds it any more. A function
- *   at rest costs 7 variables; a room costs none. Such a file remembers nothing.
  * - String literals become byte strings: a character beyond ASCII becomes its UTF-8 bytes as `\xNN`, because strings
  *   hold bytes on the board. A byte that was written as `\xNN` stays that byte.
  *
@@ -20,7 +17,7 @@ import fs from "node:fs";
 import path from "node:path";
 import ts from "typescript";
 import { checkTypeScript, formatProblem, syntaxError } from "./esbuild.check.mjs";
-import { FIRST, OWN_FILE, READER_NAMES, ROOM_READER, sliceAt, TOOL_READER } from "./esbuild.slices.mjs";
+import { FIRST, READER_NAMES, sliceAt, TOOL_READER } from "./esbuild.slices.mjs";
 
 /** What both provider dialects accept as a tool's name. */
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,63}$/;
@@ -272,12 +269,11 @@ export function wireSchema(/** @type {any} */ schema) {
  * line each) for what is wrong with the files.
  * @param {string} toolsDir
  * @param {string} [root] what paths in messages are relative to
- * @param {Map<string, Room>} [rooms] files that are rooms
  * @param {boolean} [isSliced] for `cutSlices`
  * @returns {Promise<{ code: string, map: import("magic-string").SourceMap, files: string[], texts: string[] }>} TypeScript
  *   text, and its map to the tools' files; `texts`: those of the slices
  */
-export async function generateTools(toolsDir, root = process.cwd(), rooms = new Map(), isSliced = false) {
+export async function generateTools(toolsDir, root = process.cwd(), isSliced = false) {
   const files = fs
     .readdirSync(toolsDir)
     .filter(isToolFile)
@@ -307,18 +303,13 @@ export async function generateTools(toolsDir, root = process.cwd(), rooms = new 
   });
 
   /** Hoisted imports: local name → what it is, so that a second file's other meaning gets another name. */
-  const locals = new Map(["toolNames", "loadTool", "index", "ownFile"].map((name) => [name, "own"]));
+  const locals = new Map(["toolNames", "loadTool", "index"].map((name) => [name, "own"]));
   const heads = [];
   const texts = [];
   const bundle = new Bundle({ separator: "\n" });
   tools.forEach((tool, i) => {
     const magic = new MagicString(tool.text, { filename: path.basename(tool.file) });
-    if (askRooms(rooms, tool.file, root, tool.sourceFile, magic)) {
-      const head = 'import { askRoom } from "rooms:all";';
-      if (!heads.includes(head)) heads.push(head);
-    }
-    const imports = tool.imports.filter((declaration) => !roomOf(rooms, tool.file, declaration));
-    hoistImports({ ...tool, imports }, i, magic, locals, heads);
+    hoistImports(tool, i, magic, locals, heads);
     replaceValues(tool, values[i], magic, isSliced ? texts : undefined);
     if (needsEncoding(tool.text)) encodeRest(tool, magic);
     stripExports(tool, magic, isSliced);
@@ -333,7 +324,6 @@ export async function generateTools(toolsDir, root = process.cwd(), rooms = new 
     bundle.addSource({ filename: path.basename(tool.file), content: magic });
   });
   const names = values.map((v) => v.name).join(",");
-  if (isSliced && tools.length) heads.push('import { ownFile } from "slices:own";');
   bundle.prepend(`${heads.join("\n")}\nexport function toolNames(): string {\nreturn ${JSON.stringify(names)};\n}\n`);
   if (!tools.length) bundle.append("export function loadTool(): any {}\n");
   const map = bundle.generateMap({ includeContent: true, hires: true });
@@ -341,7 +331,7 @@ export async function generateTools(toolsDir, root = process.cwd(), rooms = new 
 }
 
 /** Takes the imports out of the file and into `heads`, once each; a clash renames the identifier in the file. */
-function hoistImports(tool, number, magic, locals, heads, resolve = (from) => from) {
+function hoistImports(tool, number, magic, locals, heads) {
   const renames = new Map();
   // Never the name that another file has for the same thing: here that may be something else.
   const claim = (local, meaning) => {
@@ -353,7 +343,7 @@ function hoistImports(tool, number, magic, locals, heads, resolve = (from) => fr
   };
   for (const declaration of tool.imports) {
     magic.remove(declaration.getFullStart(), declaration.end);
-    const from = resolve(declaration.moduleSpecifier.text);
+    const from = declaration.moduleSpecifier.text;
     const clause = declaration.importClause;
     if (!clause) {
       const head = `import ${JSON.stringify(from)};`;
@@ -413,7 +403,7 @@ function replaceValues(tool, value, magic, slices) {
     const text = slices ? SLICE_TEXTS[name] : byteLiteral(JSON.stringify(one));
     if (slices) {
       const place = sliceAt(FIRST.text + slices.push(asciiJson(one)) - 1);
-      magic.prepend(`${text} = require("Storage").read(ownFile, ${place}) as any;\n`);
+      magic.prepend(`${text} = $read(${place});\n`);
     }
     if (property && ts.isPropertyAssignment(property)) {
       const { initializer } = property;
@@ -450,125 +440,6 @@ function stripExports(tool, magic, isSliced) {
   if (sourceFile.statements.at(-1) !== exported) magic.move(exported.getStart(), exported.end, sourceFile.text.length);
 }
 
-// ---- rooms
-
-/**
- * What is made of rooms.
- * @typedef {{ file: string, exports: string[], index: number }} Room
- */
-
-/**
- * Reads what rooms export. Throws where a file would remember something, or does something when it is loaded.
- * @param {string[]} files absolute
- * @returns {Map<string, Room>} by file
- */
-function readRooms(files, root) {
-  const rooms = new Map();
-  files.forEach((file, index) => {
-    const sourceFile = ts.createSourceFile(file, fs.readFileSync(file, "utf8"), ts.ScriptTarget.Latest, true);
-    const exports = [];
-    for (const statement of sourceFile.statements) {
-      const isConst = ts.isVariableStatement(statement) && (statement.declarationList.flags & ts.NodeFlags.Const) !== 0;
-      const isType = ts.isInterfaceDeclaration(statement) || ts.isTypeAliasDeclaration(statement);
-      if (!isConst && !isType && !ts.isFunctionDeclaration(statement) && !ts.isImportDeclaration(statement)) {
-        const { line, character } = sourceFile.getLineAndCharacterOfPosition(statement.getStart());
-        const message = "a room holds functions and constants only: it is made anew wherever it is used";
-        const hint = "take the file out of ROOMS in esbuild.config.mjs";
-        throw new SourceError([{ message, hint, file: shownPath(root, file), line: line + 1, column: character + 1 }]);
-      }
-      const word = ts.canHaveModifiers(statement) && ts.getModifiers(statement)?.some((m) => m.kind === ts.SyntaxKind.ExportKeyword);
-      if (!word || isType) continue;
-      if (isConst) exports.push(...statement.declarationList.declarations.map((d) => d.name.text));
-      else exports.push(statement.name.text);
-    }
-    rooms.set(file, { file, exports, index });
-  });
-  return rooms;
-}
-
-/** The room that an import leads to, if any. */
-function roomOf(rooms, file, declaration) {
-  const target = path.resolve(path.dirname(file), declaration.moduleSpecifier.text);
-  return rooms.get(`${target}.ts`) ?? rooms.get(path.join(target, "index.ts"));
-}
-
-/** A name that no property of the board's has, so that it can be shortened. */
-const roomKey = (/** @type {string} */ name) => `${name}$`;
-
-/**
- * Takes imports of rooms out of a file and asks the room at each use instead.
- * @returns {boolean} whether the file uses a room
- */
-function askRooms(rooms, file, root, sourceFile, magic) {
-  const uses = new Map();
-  for (const declaration of sourceFile.statements.filter(ts.isImportDeclaration)) {
-    const room = roomOf(rooms, file, declaration);
-    const clause = declaration.importClause;
-    if (!room || !clause || clause.isTypeOnly) continue;
-    for (const e of clause.namedBindings?.elements ?? []) {
-      if (!e.isTypeOnly) uses.set(e.name.text, `askRoom(${sliceAt(FIRST.room + room.index)}).${roomKey((e.propertyName ?? e.name).text)}`);
-    }
-    magic.remove(declaration.getStart(), declaration.end);
-  }
-  if (!uses.size) return false;
-  const visit = (node) => {
-    if (ts.isImportDeclaration(node) || ts.isTypeNode(node) || ts.isInterfaceDeclaration(node)) return;
-    if (ts.isIdentifier(node) && uses.has(node.text)) {
-      const { parent } = node;
-      const isKey =
-        (ts.isPropertyAccessExpression(parent) && parent.name === node) ||
-        ((ts.isPropertyAssignment(parent) || ts.isMethodDeclaration(parent) || ts.isPropertySignature(parent)) &&
-          parent.name === node);
-      const declares =
-        (ts.isParameter(parent) || ts.isVariableDeclaration(parent) || ts.isFunctionDeclaration(parent)) && parent.name === node;
-      if (declares) {
-        const { line, character } = sourceFile.getLineAndCharacterOfPosition(node.getStart());
-        const message = `${node.text} is also what the file imports from a room`;
-        throw new SourceError([
-          { message, hint: "choose another name", file: shownPath(root, file), line: line + 1, column: character + 1 },
-        ]);
-      }
-      if (ts.isShorthandPropertyAssignment(parent)) magic.appendLeft(node.end, `: ${uses.get(node.text)}`);
-      else if (!isKey) magic.overwrite(node.getStart(), node.end, uses.get(node.text));
-    }
-    ts.forEachChild(node, visit);
-  };
-  visit(sourceFile);
-  return true;
-}
-
-/** Makes the module `rooms:all`. */
-function generateRooms(rooms, root) {
-  const locals = new Map([["askRoom", "own"], ["ownFile", "own"]]);
-  const heads = ['import { ownFile } from "slices:own";'];
-  const bundle = new Bundle({ separator: "\n" });
-  for (const { file, exports, index } of rooms.values()) {
-    const text = fs.readFileSync(file, "utf8");
-    const sourceFile = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
-    const problems = checkTypeScript(sourceFile, shownPath(root, file));
-    if (problems.length) throw new SourceError(problems);
-    const magic = new MagicString(text, { filename: file });
-    askRooms(rooms, file, root, sourceFile, magic);
-    const imports = sourceFile.statements.filter((s) => ts.isImportDeclaration(s) && !roomOf(rooms, file, s));
-    hoistImports({ imports, sourceFile }, index, magic, locals, heads, (from) =>
-      from.startsWith(".") ? path.resolve(path.dirname(file), from) : from,
-    );
-    if (needsEncoding(text)) encodeLiterals(magic, sourceFile);
-    for (const statement of sourceFile.statements) {
-      const modifiers = ts.canHaveModifiers(statement) ? ts.getModifiers(statement) : undefined;
-      const word = modifiers?.find((m) => m.kind === ts.SyntaxKind.ExportKeyword);
-      if (word) magic.remove(word.getStart(), word.end);
-    }
-    magic.prepend(", function () {\n");
-    const value = `{ ${exports.map((name) => `${roomKey(name)}: ${name}`).join(", ")} }`;
-    magic.append(`\nreturn $value(${value}, ${READER_NAMES});\n}`);
-    bundle.addSource({ filename: file, content: magic });
-  }
-  bundle.prepend(`${heads.join("\n")}\n${ROOM_READER}`);
-  bundle.append(");\n}\n");
-  return { code: bundle.toString(), map: bundle.generateMap({ includeContent: true, hires: true }), files: [...rooms.keys()] };
-}
-
 // ---- plugins
 
 const dataUrl = (map) => `\n//# sourceMappingURL=${map.toUrl()}`;
@@ -577,7 +448,6 @@ const isBoardSource = (file) =>
 
 /** The name of the generated module: a path that could stand in the folder, so that its imports are relative to it. */
 const GENERATED = "(all tools)";
-const ALL_ROOMS = "(all rooms)";
 
 /**
  * The place in a tool's own file of a place in the generated module, which esbuild's messages name.
@@ -590,18 +460,18 @@ const ALL_ROOMS = "(all rooms)";
  */
 export async function toolPlace(place, toolsDir, root, isSliced = false) {
   if (path.resolve(root, place.file) !== path.join(toolsDir, GENERATED)) return place;
-  const { map } = await generateTools(toolsDir, root, new Map(), isSliced);
+  const { map } = await generateTools(toolsDir, root, isSliced);
   const { source, line, column } = originalPositionFor(new TraceMap(/** @type {any} */ (map)), place);
   return source ? { ...place, file: shownPath(root, path.join(toolsDir, source)), line, column } : place;
 }
 
 /**
  * For esbuild. An error of a source carries its `hint` as `detail`.
- * @param {{ toolsDir: string, rooms?: string[], slices?: { files: string[], texts: string[] } }} options `rooms`: files,
- *   absolute; `slices`: makes the tools slices, too, and takes what `cutSlices` must know of them
+ * @param {{ toolsDir: string, slices?: { files: string[], texts: string[] } }} options `slices`: makes the tools
+ *   slices, and takes what `cutSlices` must know of them
  * @returns {esbuild.Plugin}
  */
-export function toolsPlugin({ toolsDir, rooms: roomFiles = [], slices }) {
+export function toolsPlugin({ toolsDir, slices }) {
   return {
     name: "tools",
     setup(build) {
@@ -612,23 +482,10 @@ export function toolsPlugin({ toolsDir, rooms: roomFiles = [], slices }) {
           detail: { hint },
           location: { file, line, column: column - 1 },
         }));
-      const rooms = readRooms(roomFiles, root);
       build.onResolve({ filter: /^tools:all$/ }, () => ({ path: path.join(toolsDir, GENERATED) }));
-      build.onResolve({ filter: /^rooms:all$/ }, () => ({ path: path.join(root, ALL_ROOMS) }));
-      build.onResolve({ filter: /^slices:own$/ }, ({ path }) => ({ path, namespace: "slices", sideEffects: false }));
-      build.onLoad({ filter: /.*/, namespace: "slices" }, () => ({ contents: OWN_FILE, loader: "ts" }));
-      build.onLoad({ filter: /\(all rooms\)$/ }, () => {
-        try {
-          const { code, map, files } = generateRooms(rooms, root);
-          return { contents: code + dataUrl(map), loader: "ts", resolveDir: root, watchFiles: files };
-        } catch (error) {
-          if (!(error instanceof SourceError)) throw error;
-          return { errors: messages(error.problems) };
-        }
-      });
       build.onLoad({ filter: /\(all tools\)$/ }, async () => {
         try {
-          const { code, map, files, texts } = await generateTools(toolsDir, root, rooms, !!slices);
+          const { code, map, files, texts } = await generateTools(toolsDir, root, !!slices);
           if (slices) Object.assign(slices, { files, texts });
           return { contents: code + dataUrl(map), loader: "ts", resolveDir: toolsDir, watchFiles: files };
         } catch (error) {
@@ -643,18 +500,6 @@ export function toolsPlugin({ toolsDir, rooms: roomFiles = [], slices }) {
         const sourceFile = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
         const problems = checkTypeScript(sourceFile, shownPath(root, file));
         if (problems.length) return { errors: messages(problems) };
-        try {
-          const magic = new MagicString(text, { filename: path.basename(file) });
-          if (askRooms(rooms, file, root, sourceFile, magic)) {
-            if (needsEncoding(text)) encodeLiterals(magic, sourceFile);
-            magic.prepend('import { askRoom } from "rooms:all";');
-            const map = magic.generateMap({ source: path.basename(file), includeContent: true, hires: true });
-            return { contents: magic.toString() + dataUrl(map), loader: "ts" };
-          }
-        } catch (error) {
-          if (!(error instanceof SourceError)) throw error;
-          return { errors: messages(error.problems) };
-        }
         const { code, map } = encodeSource(file, text);
         return { contents: map ? code + dataUrl(map) : code, loader: file.endsWith("ts") ? "ts" : "js" };
       });

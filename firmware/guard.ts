@@ -3,14 +3,13 @@ import { ownGlobals } from "./sandbox";
 /**
  * What code must not use, apart from the agent's commands, which are all that has a getter: the interpreter's words
  * that would end or change the agent, its timers, its console or its memory. What the code has declared under such a
- * name is its own, but for those of sandbox.ts, with $. Not in the list and left alone: what reads (`getTime`,
+ * name is its own. Names that begin with $ are never: they are the agent's, see esbuild.slices.mjs. Not in the list and left alone: what reads (`getTime`,
  * `process.memory`), pins and buses, the clock (`setTime`, `E.setTimeZone`). `print`, `console`, `require`, and the
  * functions of timers are those of sandbox.ts.
  */
 const REFUSED =
   " eval Function global globalThis reset load save edit dump trace echo quit Modules ESP32 Serial1 USB Telnet " +
-  "changeInterval setDeepSleep peek8 peek16 peek32 poke8 poke16 poke32 " +
-  "$ $n $0 $code $run ";
+  "changeInterval setDeepSleep peek8 peek16 peek32 poke8 poke16 poke32 ";
 /** Properties, of whatever object. */
 const REFUSED_PROPERTIES =
   " constructor __proto__ internal setFlags setConsole setBootCode setPassword lockConsole enableWatchdog " +
@@ -259,7 +258,7 @@ export function guardCode(code: string): Guarded {
         if (word.charAt(0) !== "$") declared += word + " ";
       } else takeParameters(at, end, end);
       const found: any = Object.getOwnPropertyDescriptor(global, word);
-      refused = !has(declared, word) && (has(REFUSED, word) || (found && found.get));
+      refused = word.charAt(0) === "$" || (!has(declared, word) && (has(REFUSED, word) || (found && found.get)));
     }
     if (refused) fail("code must not use " + word + ", which reaches the agent or the interpreter itself");
     else if (last === "delete") change();

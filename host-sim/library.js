@@ -533,7 +533,7 @@
     // Each text names one parameter, whatever it is.
     const names = values.map(str);
     const params = names.map((name, index) => (/^[A-Za-z_$][\w$]*$/.test(name) ? name : `_$${index}`));
-    const fn = host.evaluate(`(function(${params.join(",")}){${body}\n})`);
+    const fn = host.makeFunction(params.join(","), body);
     const bodyStart = `(function(${params.join(",")}){`.length;
     Object.assign(functionInfos.get(fn), { params: names, body, isExpression: false, bodyStart });
     return fn;

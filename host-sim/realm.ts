@@ -151,7 +151,7 @@ const LIBRARY_FILE = new URL("./library.js", import.meta.url);
 let libraryScript: vm.Script | undefined;
 
 /** Texts of `eval` that are kept in their rewritten form. */
-const MAX_EVALUATED = 200;
+const MAX_EVALUATED = 500;
 /** A queue that feeds itself (a promise chain without end) must let the host breathe now and then. */
 const MAX_EVENTS_PER_TURN = 20_000;
 
@@ -290,8 +290,10 @@ export const createRealm = (options: RealmOptions): Realm => {
   const textFrame = (code: string, offset: number): string => frame(code, offset, "");
 
   const isPin = (value: unknown): boolean => options.isPin?.(value) ?? false;
-  /** What `eval` was given lately, rewritten: an agent evaluates the same parts of its file all the time. */
+  /** What `eval` was given lately, rewritten: an agent makes the same parts of its file all the time. */
   const evaluated = new Map<string, string>();
+  /** The same for `Function`. */
+  const constructed = new Map<string, Loaded>();
   const host = {
     stack,
     frame: textFrame,
@@ -340,6 +342,17 @@ export const createRealm = (options: RealmOptions): Realm => {
     queue: (fn: () => void) => realm.queue(fn),
     report: (error: unknown) => realm.report(error),
     evaluate: (code: string, name = "") => realm.evaluate(code, name),
+    /** A function without a scope, as `Function` makes it. */
+    makeFunction(params: string, body: string): unknown {
+      const code = `(function(${params}){${body}\n})`;
+      let made = constructed.get(code);
+      if (!made) {
+        if (constructed.size >= MAX_EVALUATED) constructed.clear();
+        made = load(code, "", "program", options.isStored?.(body) ? "flash" : "");
+        constructed.set(code, made);
+      }
+      return made.fn.call(global, library.helpers, made.result.functions, undefined);
+    },
     evalSource(code: string, scope: string, isLocal: boolean): string {
       const key = `${scope} ${isLocal} ${code}`;
       const known = evaluated.get(key);
@@ -364,8 +377,13 @@ export const createRealm = (options: RealmOptions): Realm => {
   libraryScript ??= new vm.Script(readFileSync(LIBRARY_FILE, "utf8"), { filename: "library.js" });
   const library: Library = libraryScript.runInContext(context)(host);
 
-  const load = (code: string, name: string, scope: "program" | "module"): { id: number; fn: Function; result: Transformed } => {
-    const { id, result } = compile(code, name, scope);
+  interface Loaded {
+    id: number;
+    fn: Function;
+    result: Transformed;
+  }
+  const load = (code: string, name: string, scope: "program" | "module", origin?: string): Loaded => {
+    const { id, result } = compile(code, name, scope, undefined, origin);
     const fn = new vm.Script(result.code, { filename: `esp-${id}` }).runInContext(context) as Function;
     return { id, fn, result };
   };
