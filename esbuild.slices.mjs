@@ -9,7 +9,7 @@
  * - for the files named as rooms, the function itself, made anew wherever it is named: it costs nothing at rest, and is gone
  *   when nobody holds it any more.
  *
- * Both are made as `Function("parameter", $read(at, length))`. Such a function has no scope. A function that stands in
+ * Both are made as `$f("parameter", $read(at, length))`, where `$f` is `Function`. Such a function has no scope. A function that stands in
  * another one keeps the scopes that it was made in, and costs 4 variables more if these are two, as they were with a module
  * around all: an array of them, in every function. That is why the program's variables are globals. They begin with $, and
  * have names that nothing else in the program has; constants stand where they are used.
@@ -41,7 +41,7 @@ export const MAX_TOOL_CODE = (1 << ENTRY.shift) - 1;
 /** Numbers of slices: functions, the tools' code, their texts (two each). */
 export const FIRST = { function: 1, tool: 1000, text: 5000 };
 /** Names that only exist until the slices are cut, and those of what reads them. */
-export const SLICE_NAMES = ["$eval", "$value", "$own", "$read"];
+export const SLICE_NAMES = ["$eval", "$value", "$own", "$read", "$f"];
 /** Names of globals that sandbox.ts makes. */
 const SANDBOX_NAMES = ["$n"];
 /** What `$value` mentions besides the value. */
@@ -65,7 +65,7 @@ const READER = 0;
 const READER_BODY = `if(require("Storage").read($own,${END_AT},${MARK.length})!=="${MARK}")throw Error("${CHANGED}");return require("Storage").read($own,a,b)`;
 
 /** What the bundle begins with: it finds its own file, whatever it is called, and makes what reads it. */
-const PRELUDE = `$own="agent";if(require("Storage").read($own,${END_AT},${MARK.length})!=="${MARK}"){$own=require("Storage").list().find(function(n){return require("Storage").read(n,${END_AT},${MARK.length})==="${MARK}"});if(!$own)throw Error(${JSON.stringify(NO_FILE)})}$read=Function("a","b",require("Storage").read($own,${sliceAt(READER)}));`;
+const PRELUDE = `$own="agent";if(require("Storage").read($own,${END_AT},${MARK.length})!=="${MARK}"){$own=require("Storage").list().find(function(n){return require("Storage").read(n,${END_AT},${MARK.length})==="${MARK}"});if(!$own)throw Error(${JSON.stringify(NO_FILE)})}$f=Function;$read=$f("a","b",require("Storage").read($own,${sliceAt(READER)}));`;
 
 /**
  * TypeScript text: the function that makes a tool from its slice, up to the slices' functions, which each begin with a comma;
@@ -232,7 +232,7 @@ function takeOut(code, tools, texts, isRoomAt) {
     if (outer) throw new Error(`a function of the program uses ${outer.identifier.name}, which is neither global nor its own`);
     bodies.set(number, [node.body.start + 1, node.body.end - 1]);
     const parameters = node.params.map(({ name }) => `"${name}",`).join("");
-    return `Function(${parameters}$read(${sliceAt(number++)}))`;
+    return `$f(${parameters}$read(${sliceAt(number++)}))`;
   };
   const shorthands = new Set();
   walk(program, (node) => void (node.type === "Property" && node.shorthand && shorthands.add(node.value.start)));

@@ -47,11 +47,13 @@ function send(asked: any): Promise<RunResult> {
   const text = files ? asked.text : asked;
   const logs = setting("messageLog") && !session.abort && typeof text === "string";
   const note = session.abort || typeof text !== "string" || !text.trim() ? "" : savedTools().lastRun(true);
-  return ask(session, note ? "[" + note + "]\n" + text : text, files).then(function (result) {
-    const problem = logs ? messageLog().append("console", "", text.trim(), result.text) : "";
-    if (problem) session.emit({ type: "error", message: problem });
-    useChannel(false);
-    return result;
+  return new Promise(function (resolve) {
+    ask(session, note ? "[" + note + "]\n" + text : text, files, function (result) {
+      const problem = logs ? messageLog().append("console", "", text.trim(), result.text) : "";
+      if (problem) session.emit({ type: "error", message: problem });
+      useChannel(false);
+      resolve(result);
+    });
   });
 }
 

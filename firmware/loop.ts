@@ -2,115 +2,148 @@ import { setting } from "./config";
 import { HAS_MEDIA, USER } from "./history";
 import { joinPrompts, prepareParts } from "./media";
 import { exchange } from "./request";
-import { afterReply, edit, remember, type Run } from "./turn";
+import { afterReply, edit, remember } from "./turn";
 import { type Part } from "./parts";
-import type { AgentEvent, RunResult, Session } from "./types";
+import type { Failure } from "./failure";
+import type { AgentEvent, ReplyCollector, RunResult, Session, StopReason } from "./types";
 
 /** Milliseconds between looks at whether a step was interrupted. */
 const HEARTBEAT_MS = 500;
+const INTERRUPTED = "interrupted: out of memory or stack. Lower historyBytes, or free variables";
+
+/**
+ * One run: what its steps hand to each other. It is plain data, and its steps are functions that are made when they are
+ * used: one that is kept costs as much as five numbers.
+ */
+export interface Run {
+  session: Session;
+  /** Gets the result, once; undefined from then on. */
+  done?: (result: RunResult) => void;
+  /** Stops the request under way. */
+  stop?: () => void;
+  timer: any;
+  iteration: number;
+  /** The model was asked without tools. */
+  bare?: boolean;
+  /** What is asked is not in the history yet: there is nothing to take back. */
+  fresh: boolean;
+  /** The server has refused a request, with files in the conversation: it would with every later one that says the same. */
+  spoilt?: any;
+  /** What each call of this run came to, in short, by a checksum of its name and arguments. */
+  past: Record<string, string>;
+  /** Turns in a row, up to this one, in which no tool was run. */
+  idle: number;
+  /** A step is to be done, a tool to give its result, or a file to be uploaded. */
+  wait: boolean;
+  /** Parts that follow the results of the turn, as JSON with references. */
+  media: string;
+}
+
 // Runs one prompt to its end: model → tool calls → tool results → model … until a reply has no call, the cap on
-// iterations is reached (one last call goes without tools), the server fails, or somebody aborts. Never rejects.
-// `session.abort` is set while it runs.
+// iterations is reached (one last call goes without tools), the server fails, or somebody aborts. Calls `done` once, from
+// the idle loop or from `session.abort`, which is set while it runs.
 //
 // A call that was made before in the same run, with the same arguments, is answered from memory unless its tool is
 // `repeatable`; one that failed may be tried once more. Two turns in a row that ran nothing new lead to the last call
 // without tools.
 //
-// Steps follow one another by timers, not by a chain of promises, which would hold 31 variables for every turn. Rooms
-// that a part of a turn needs (caller, history editor, what is done with a reply) are made for that part.
-export function run(session: Session, prompt: string, parts?: Part[]): Promise<RunResult> {
-  let iteration = 0;
-  let stop: (() => void) | undefined;
-  let settle: ((result: RunResult) => void) | undefined;
-  /** The server has refused a request, with files in the conversation: it would with every later one that says the same. */
-  let isSpoilt: any;
-
-  const own: Run = {
-    past: {},
-    idle: 0,
-    wait: false,
-    media: "",
-    end: function (stopReason, text, message, data) {
-      const resolve = settle;
-      if (!resolve) return;
-      settle = undefined;
-      clearInterval(heartbeat);
-      if (stop) stop();
-      session.abort = undefined;
-      if (session.child && session.child.abort) session.child.abort(message || "");
-      // What somebody stopped must not be done by the next prompt. Before it is remembered there is nothing to take back.
-      if (message && !begin) edit(session).rollback(stopReason !== "aborted" && !isSpoilt);
-      const event: AgentEvent = { type: "final", text: text, stopReason: stopReason };
-      const result: RunResult = { text: text, stopReason: stopReason };
-      if (message) {
-        event.isError = true;
-        event.message = result.message = message;
-      }
-      if (data !== undefined) event.data = result.data = data;
-      session.emit(event);
-      resolve(result);
-    },
-    // Callers are deep in the stack, or one of many in a row. A timer costs 9 variables, a promise with its two
-    // reactions 57. A step that failed must not leave the session busy for ever. Out of memory and an overflow of the
-    // stack interrupt it, pass every `catch`, and are seen by the heartbeat only: nothing is left that would go on.
-    later: function (step) {
-      own.wait = true;
-      setTimeout(function () {
-        own.wait = false;
-        try {
-          if (settle) step();
-        } catch (e) {
-          own.end("transportError", "", "interrupted: " + ((e as any).message || "out of memory or stack. Lower historyBytes, or free variables"));
-        }
-      }, 1);
-    },
-    turn: function () {
-      if (!session.calls) return own.end("maxIterations", "", "the prompt took all its model calls (maxModelCalls)");
-      session.calls--;
-      const bare = ++iteration > setting("maxToolIterations") || own.idle > 1;
-      session.emit({ type: "iterationStart", iteration: iteration });
-      stop = exchange(session, !bare, function (reply, failure) {
-        stop = undefined;
-        isSpoilt = failure && failure.refused && session.history!.media;
-        own.later(function () {
-          afterReply(session, own, reply, bare, failure && failure.message);
-        });
-      });
-    },
-  };
-
+// Steps follow one another by timers, not by a chain of promises, which would hold 31 variables for every turn.
+export function run(session: Session, prompt: string, parts: Part[] | undefined, done: (result: RunResult) => void): void {
+  const own: Run = { session: session, done: done, timer: 0, iteration: 0, fresh: true, past: {}, idle: 0, wait: false, media: "" };
   if (!session.parent) {
     session.calls = setting("maxModelCalls");
     session.plans = 0;
     session.prompt = prompt;
   }
-  const promise = new Promise<RunResult>(function (resolve) {
-    settle = resolve;
-  });
-  const heartbeat = setInterval(function () {
-    if (!own.wait && !stop) own.end("transportError", "", "interrupted: out of memory or stack. Lower historyBytes, or free variables");
-  }, HEARTBEAT_MS);
-  session.abort = function (reason) {
-    own.end("aborted", "", reason);
-  };
-  // Remembers what is asked, with that of a failed run before it, and begins. Not kept: it would cost a dozen variables.
-  let begin: any = function (text: string, media: string): void {
-    const before = edit(session).takePrompt();
-    const all = joinPrompts(before, text, media, session.history!.bytes.length >> 1);
-    if (!remember(session, all.media ? HAS_MEDIA + USER : USER, all.text, undefined, false, all.media))
-      return own.end("transportError", "", "the prompt does not fit into the history: raise historyBytes");
-    begin = undefined;
-    own.later(own.turn);
-  };
-
-  if (!parts) begin(prompt, "");
-  else {
-    own.wait = true;
-    prepareParts(session, parts, "", function (text, media) {
-      own.later(function () {
-        begin(prompt + (text && "\n" + text), media);
-      });
+  own.timer = setInterval(look, HEARTBEAT_MS, own);
+  session.abort = stopper(own);
+  if (!parts) return begin(own, prompt, "");
+  own.wait = true;
+  prepareParts(session, parts, "", function (text, media) {
+    later(own, function () {
+      begin(own, prompt + (text && "\n" + text), media);
     });
+  });
+}
+
+// On its own: what `run` was called with would stay with it.
+function stopper(own: Run): (reason: string) => void {
+  return function (reason) {
+    end(own, "aborted", "", reason);
+  };
+}
+
+// Remembers what is asked, with that of a failed run before it, and begins.
+function begin(own: Run, text: string, media: string): void {
+  const session = own.session;
+  const before = edit(session).takePrompt();
+  const all = joinPrompts(before, text, media, session.history!.bytes.length >> 1);
+  if (!remember(session, all.media ? HAS_MEDIA + USER : USER, all.text, undefined, false, all.media))
+    return end(own, "transportError", "", "the prompt does not fit into the history: raise historyBytes");
+  own.fresh = false;
+  later(own, turn);
+}
+
+// Out of memory and an overflow of the stack interrupt a step and pass every `catch`: nothing is left that would go on.
+function look(own: Run): void {
+  if (!own.wait && !own.stop) end(own, "transportError", "", INTERRUPTED);
+}
+
+// Goes on with a step from the idle loop: callers are deep in the stack, or one of many in a row. A timer costs 9 variables,
+// a promise with its two reactions 57.
+export function later(own: Run, step: (own: Run) => void): void {
+  own.wait = true;
+  setTimeout(goOn, 1, own, step);
+}
+
+// A step that failed must not leave the session busy for ever.
+function goOn(own: Run, step: (own: Run) => void): void {
+  own.wait = false;
+  try {
+    if (own.done) step(own);
+  } catch (e) {
+    const words = (e as any).message;
+    end(own, "transportError", "", words ? "interrupted: " + words : INTERRUPTED);
   }
-  return promise;
+}
+
+// Asks the model.
+export function turn(own: Run): void {
+  const session = own.session;
+  if (!session.calls) return end(own, "maxIterations", "", "the prompt took all its model calls (maxModelCalls)");
+  session.calls--;
+  own.bare = ++own.iteration > setting("maxToolIterations") || own.idle > 1;
+  session.emit({ type: "iterationStart", iteration: own.iteration });
+  own.stop = exchange(session, !own.bare, takeReply, own);
+}
+
+function takeReply(own: Run, reply: ReplyCollector | undefined, failure?: Failure): void {
+  own.stop = undefined;
+  own.spoilt = failure && failure.refused && own.session.history!.media;
+  later(own, function () {
+    afterReply(own, reply, failure && failure.message);
+  });
+}
+
+// Ends the run, once. With a message it failed.
+export function end(own: Run, stopReason: StopReason, text: string, message?: string, data?: any): void {
+  const session = own.session;
+  const done = own.done;
+  if (!done) return;
+  own.done = undefined;
+  clearInterval(own.timer);
+  if (own.stop) own.stop();
+  session.abort = undefined;
+  if (session.child && session.child.abort) session.child.abort(message || "");
+  // What somebody stopped must not be done by the next prompt.
+  if (message && !own.fresh) edit(session).rollback(stopReason !== "aborted" && !own.spoilt);
+  const event: AgentEvent = { type: "final", text: text, stopReason: stopReason };
+  const result: RunResult = { text: text, stopReason: stopReason };
+  if (message) {
+    event.isError = true;
+    event.message = result.message = message;
+  }
+  if (data !== undefined) event.data = result.data = data;
+  session.emit(event);
+  done(result);
 }

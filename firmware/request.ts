@@ -17,11 +17,13 @@ const SHOWN_BYTES = 96;
 const REQUEST_VARIABLES = 800;
 
 // Sends the conversation and reads the reply; fails over to another attempt while `retries` and `retryBudgetMs` last
-// and nothing was shown yet. Calls `done` once with the reply or with what failed. Returns what stops it without `done`.
-export function exchange(
+// and nothing was shown yet. Calls `done` once, with `own` and the reply or with what failed. Returns what stops it without
+// `done`.
+export function exchange<T>(
   session: Session,
   withTools: boolean,
-  done: (reply: ReplyCollector | undefined, failure?: Failure) => void
+  done: (own: T, reply: ReplyCollector | undefined, failure?: Failure) => void,
+  own: T
 ): () => void {
   /** Bytes of the history that the reply may fill. */
   const share = session.history!.bytes.length >> 2;
@@ -97,9 +99,12 @@ export function exchange(
       // The first bytes of a body, or one that is no stream.
       text = sse.rest;
       if (!kind) {
-        // White space and a byte order mark, before the body, say nothing yet.
-        let start = text.trim();
-        if (start.charAt(0) === "\xef") start = start.length < 3 ? "" : start.substr(3).trim();
+        // White space and a byte order mark, before the body, say nothing yet. Most have none, and need no copy.
+        let start = text;
+        if (!/^[!-~]/.test(text.charAt(0))) {
+          start = text.trim();
+          if (start.charAt(0) === "\xef") start = start.length < 3 ? "" : start.substr(3).trim();
+        }
         const first = start.charAt(0);
         if (status < 200 || status > 299) kind = "error";
         else if (first) kind = first === "{" ? "json" : first === "<" ? "page" : "stream";
@@ -141,7 +146,7 @@ export function exchange(
     }
     sse.rest = "";
     reply.flush(true);
-    if (reply.stop && !reply.failure) return done(reply);
+    if (reply.stop && !reply.failure) return done(own, reply);
     // What the reply came to, as a failure.
     const words = failureWords();
     let failure = words.cut();
@@ -150,12 +155,12 @@ export function exchange(
     else if (kind === "page") failure = words.page();
     else if (!status || broken) failure = words.broken(broken || "it closed the connection");
     else if (kind === "json" && (tooLong || body.trim().endsWith("}"))) failure = words.unread(tooLong);
-    if (useless || !failure.retry || reply.shown || attempts > setting("retries")) return done(reply, failure);
+    if (useless || !failure.retry || reply.shown || attempts > setting("retries")) return done(own, reply, failure);
     // Exponential backoff with jitter; what the server asked for is the least.
     const wait = Math.max(failure.waitMs, Math.round(500 * (1 << attempts) * (0.75 + Math.random() / 2)));
     if (waited + wait > setting("retryBudgetMs")) {
       if (failure.waitMs) failure.message += ". It asks to wait " + Math.ceil(failure.waitMs / 1000) + " s (retryBudgetMs is shorter)";
-      return done(reply, failure);
+      return done(own, reply, failure);
     }
     waited += wait;
     session.emit({ type: "retry", attempt: attempts, waitMs: wait, reason: failure.message });
@@ -169,7 +174,7 @@ export function exchange(
     attempts++;
     // Out of memory cannot be caught on the board: look before.
     const free = process.memory().free;
-    if (free < REQUEST_VARIABLES) return done(reply, failureWords().memory(free));
+    if (free < REQUEST_VARIABLES) return done(own, reply, failureWords().memory(free));
     status = 0;
     retryAfter = date = kind = "";
     unread = thinks = useless = false;

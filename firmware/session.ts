@@ -22,10 +22,10 @@ export function open(session: Session): void {
   session.history = { bytes: new Uint8Array(bytes), used: 0, sizes: [], provider: setting("provider") };
 }
 
-// Asks the model, with its tools, until there is an answer. `files` are the paths of files that it is to see. Never rejects:
-// what went wrong is in the result's `message`. One run at a time: a second prompt is refused while one is under way, and
-// changes nothing.
-export function ask(session: Session, text: any, files?: any): Promise<RunResult> {
+// Asks the model, with its tools, until there is an answer, and calls `done` with it, once, later. `files` are the paths of
+// files that it is to see. What went wrong is in the result's `message`. One run at a time: a second prompt is refused
+// while one is under way, and changes nothing.
+export function ask(session: Session, text: any, files: any, done: (result: RunResult) => void): void {
   // Of a sub-agent that was interrupted.
   if (!session.abort) layOver(undefined);
   let problem = "";
@@ -55,13 +55,14 @@ export function ask(session: Session, text: any, files?: any): Promise<RunResult
       files &&
         files.map(function (file: string): Part {
           return { type: "image", content: file };
-        })
+        }),
+      done
     );
   // Later, as every other event: the caller's line is over then.
-  return Promise.resolve().then(function (): RunResult {
+  setTimeout(function () {
     session.emit({ type: "final", text: "", stopReason: "transportError", isError: true, message: problem });
-    return { text: "", stopReason: "transportError", message: problem };
-  });
+    done({ text: "", stopReason: "transportError", message: problem });
+  }, 1);
 }
 
 function isNoPath(file: any): boolean {

@@ -89,11 +89,15 @@ export function runAgent(agent: Subagent, args: any, context: ToolContext, parts
   if (wrong && !context.node.ran) parent.emit({ type: "error", message: name + ":" + wrong.substr(1) });
   context.node.ran = true;
   parent.child = sub;
-  return run(sub, task, parts).then(function (result) {
-    if (result.message) return { isError: true, content: name + " failed: " + result.message + (result.text && ". So far: " + result.text) };
-    // A question of the agent's is for the person.
-    return result.stopReason === "awaitUser"
-      ? { isError: false, content: result.text, ends: "awaitUser" }
-      : { isError: false, content: result.text };
+  return new Promise(function (resolve) {
+    run(sub, task, parts, function (result) {
+      if (result.message) return resolve({ isError: true, content: name + " failed: " + result.message + (result.text && ". So far: " + result.text) });
+      // A question of the agent's is for the person.
+      resolve(
+        result.stopReason === "awaitUser"
+          ? { isError: false, content: result.text, ends: "awaitUser" }
+          : { isError: false, content: result.text }
+      );
+    });
   });
 }

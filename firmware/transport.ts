@@ -126,7 +126,7 @@ export function post(o: Post): () => void {
         isUrgent = true;
         most += BURST_BYTES;
         clearTimeout(waiting);
-        waiting = setTimeout(ready, 1);
+        waiting = setTimeout(ready, 0);
       });
       response.on("close", function () {
         ready();

@@ -1,35 +1,18 @@
 import { createCaller } from "./caller";
 import { setting } from "./config";
 import { ANSWER, CALLS, ECHO_CALLS, editHistory, HAS_MEDIA, RESULT } from "./history";
+import { end, later, turn, type Run } from "./loop";
 import { prepareParts } from "./media";
 import { openProvider } from "./provider";
 import { find, load } from "./registry";
 import { cutUtf8, limitText, readWhole, toJson, wireText } from "./text";
-import type { AgentEvent, ReplyCall, ReplyCollector, Session, StopReason, ToolResult } from "./types";
+import type { AgentEvent, ReplyCall, ReplyCollector, Session, ToolResult } from "./types";
 
 /** Bytes kept of what a call came to, in case it is made again. */
 const OUTCOME_BYTES = 120;
 
 /** What stands around the text of an answer, and the least that is kept of it. Bytes. */
 const FRAME_BYTES = 64;
-
-/** One run: what its steps hand to each other. */
-export interface Run {
-  /** What each call of this run came to, in short, by a checksum of its name and arguments. */
-  past: Record<string, string>;
-  /** Turns in a row, up to this one, in which no tool was run. */
-  idle: number;
-  /** Goes on with a step from the idle loop. */
-  later(step: () => void): void;
-  /** Ends the run, once. With a message it failed. */
-  end(stopReason: StopReason, text: string, message?: string, data?: any): void;
-  /** Asks the model again. */
-  turn(): void;
-  /** A tool is to give its result, or a file to be uploaded. */
-  wait: boolean;
-  /** Parts that follow the results of the turn, as JSON with references. */
-  media: string;
-}
 
 // What changes the history of a conversation. The provider is opened first, and not within the call: this is the deepest
 // path of a run.
@@ -52,7 +35,8 @@ export function remember(session: Session, kind: number, text: string, calls?: R
 
 // Goes on with a reply, or with what failed: runs its calls, one after the other, or ends the run with its text. What it
 // needs exists until the model is asked again.
-export function afterReply(session: Session, own: Run, reply: ReplyCollector | undefined, bare: boolean, failure?: string): void {
+export function afterReply(own: Run, reply: ReplyCollector | undefined, failure?: string): void {
+  const session = own.session;
   /** Bytes of the history that one message may fill at the most, so that others fit beside it. */
   const share = session.history!.bytes.length >> 2;
   /** What a tool ended the run with; the other calls of its turn are not made. */
@@ -68,9 +52,9 @@ export function afterReply(session: Session, own: Run, reply: ReplyCollector | u
     const text = limitText(reply!.text, share);
     if (reply!.stop === "length")
       session.emit({ type: "error", message: "the answer was cut at maxTokens (" + setting("maxTokens") + " tokens)" });
-    if (!text.trim()) return own.end("done", "", "the model's answer is empty: ask again, or check the model (" + setting("model") + ")");
+    if (!text.trim()) return end(own, "done", "", "the model's answer is empty: ask again, or check the model (" + setting("model") + ")");
     remember(session, ANSWER, text, undefined, false, undefined, share);
-    own.end(bare ? "maxIterations" : "done", text);
+    end(own, own.bare ? "maxIterations" : "done", text);
   }
 
   // Makes what goes back on the wire valid, whatever the model wrote; a call with a problem is answered, not run.
@@ -114,14 +98,14 @@ export function afterReply(session: Session, own: Run, reply: ReplyCollector | u
       call.name = cutUtf8(call.name.replace(/[^a-zA-Z0-9_\-]/g, "_"), 63) || "unnamed";
     }
     if (!remember(session, reply!.echo ? ECHO_CALLS : CALLS, cutUtf8(reply!.text, share >> 2), calls, false, reply!.echo))
-      return own.end("transportError", "", "the model's tool calls do not fit into the history: raise historyBytes");
+      return end(own, "transportError", "", "the model's tool calls do not fit into the history: raise historyBytes");
     reply = undefined;
     const runnable: any[] = [];
     for (const call of calls) if (!call.problem) runnable.push({ id: call.id, name: call.name, arguments: call.arguments });
     if (runnable.length) session.emit({ type: "toolRequest", calls: runnable });
     own.idle++;
     // From the idle loop: what the reply was read with is let go by then.
-    own.later(function () {
+    later(own, function () {
       nextCall(calls);
     });
   }
@@ -134,7 +118,7 @@ export function afterReply(session: Session, own: Run, reply: ReplyCollector | u
       return prepareParts(session, parts, call.name, function (text, media) {
         own.media += (own.media && media && ",") + media;
         result.content = text || result.content;
-        own.later(function () {
+        later(own, function () {
           answer(call, calls, result);
         });
       });
@@ -148,8 +132,8 @@ export function afterReply(session: Session, own: Run, reply: ReplyCollector | u
     }
     session.emit(event);
     if (!remember(session, RESULT, content, [call], result.isError))
-      return own.end("transportError", "", "the tool results do not fit into the history: raise historyBytes");
-    own.later(function () {
+      return end(own, "transportError", "", "the tool results do not fit into the history: raise historyBytes");
+    later(own, function () {
       nextCall(calls);
     });
   }
@@ -161,13 +145,13 @@ export function afterReply(session: Session, own: Run, reply: ReplyCollector | u
       const media = own.media;
       own.media = "";
       if (!remember(session, RESULT + HAS_MEDIA, "", undefined, false, media))
-        return own.end("transportError", "", "the files of the tools do not fit into the history: raise historyBytes");
+        return end(own, "transportError", "", "the files of the tools do not fit into the history: raise historyBytes");
     }
-    if (!call && !last) return own.later(own.turn);
+    if (!call && !last) return later(own, turn);
     if (!call) {
       remember(session, ANSWER, last!.content);
       session.emit({ type: "textDelta", text: last!.content });
-      return own.end(last!.ends!, last!.content, undefined, last!.data);
+      return end(own, last!.ends!, last!.content, undefined, last!.data);
     }
     if (last) return answer(call, calls, { isError: true, content: "not run: the run is over" });
     if (call.problem) return answer(call, calls, { isError: true, content: call.problem });
@@ -185,13 +169,13 @@ export function afterReply(session: Session, own: Run, reply: ReplyCollector | u
       if (!repeatable)
         own.past[key] =
           result.isError && own.past[key] === undefined ? "" : (result.isError ? "it failed: " : "") + limitText(result.content, OUTCOME_BYTES);
-      own.later(function () {
+      later(own, function () {
         answer(call, calls, result);
       });
     });
   }
 
-  if (failure || !reply) own.end("transportError", reply ? limitText(reply.text, share) : "", failure || "no reply");
-  else if (reply.calls.length && !bare) takeCalls(reply.calls, reply.stop === "length");
+  if (failure || !reply) end(own, "transportError", reply ? limitText(reply.text, share) : "", failure || "no reply");
+  else if (reply.calls.length && !own.bare) takeCalls(reply.calls, reply.stop === "length");
   else finish();
 }

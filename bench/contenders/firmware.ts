@@ -76,7 +76,7 @@ const session: Types.Session = { tools: { count: 0 }, lastCallId: 0, wrap: wrapM
 
 await measure(async () => {
   clear(session, false);
-  const { text, message } = await ask(session, PROMPT);
+  const { text, message } = await new Promise<Types.RunResult>((resolve) => ask(session, PROMPT, undefined, resolve));
   if (message) throw new Error(message);
   return text;
 });

@@ -677,7 +677,7 @@ describe("a request", () => {
       let served = board.requests.length;
       const first = served;
       let result: any;
-      void board.run(session, `prompt ${prompt}`).then((one) => (result = one));
+      board.run(session, `prompt ${prompt}`, undefined, (one) => (result = one));
       for (let steps = 0; !result && steps < 500; steps++) {
         if (board.requests.length > served) serve(board.requests[served++]!, script[served - first - 1]!);
         else if (board.clock.pending()) board.clock.advance(board.clock.nextDue()! - board.clock.now());

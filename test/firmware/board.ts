@@ -138,11 +138,11 @@ export function bootFirmware() {
     },
   };
   // The board has one kind of id for both.
-  function setInterval(fn: () => void, ms: number): { id: number } {
+  function setInterval(fn: (...args: any[]) => void, ms: number, ...args: any[]): { id: number } {
     const timer = { id: 0 };
     const again = () => {
       timer.id = clock.setTimeout(again, ms);
-      fn();
+      fn(...args);
     };
     timer.id = clock.setTimeout(again, ms);
     return timer;

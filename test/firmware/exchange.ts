@@ -44,11 +44,12 @@ export function exchangeWith(firmware: Firmware, tools: Registry, answers: Answe
   let reply: ReplyCollector | undefined;
   let failure: Failure | undefined;
   const first = requests.length;
-  const abort = firmware.exchange(session, true, (ended, why) => {
+  const take = (_: unknown, ended?: ReplyCollector, why?: Failure) => {
     if (reply) throw new Error("an exchange ended twice");
     reply = ended;
     failure = why;
-  });
+  };
+  const abort = firmware.exchange(session, true, take, undefined);
   for (let i = 0; !reply; i++) {
     const request = requests[first + i];
     if (!request) throw new Error("no request, and no end");

@@ -91,7 +91,7 @@ function createAgent(settings: Record<string, unknown>) {
     const first = events.length;
     const at = firmware.requests.length;
     const asked = JSON.parse(Buffer.from(json, "latin1").toString("utf8"));
-    void firmware.run(session, toBytes(prompt)).then((one) => (result = one));
+    firmware.run(session, toBytes(prompt), undefined, (one) => (result = one));
     for (let turns = 0, idle = 0; !result;) {
       await settle();
       const request = firmware.requests[at + turns];
