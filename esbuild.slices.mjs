@@ -9,18 +9,19 @@
  * - for the files named as rooms, the function itself, made anew wherever it is named: it costs nothing at rest, and is gone
  *   when nobody holds it any more.
  *
- * Both are made as `$f("parameter", $read(at, length))`, where `$f` is `Function`. Such a function has no scope. A function that stands in
- * another one keeps the scopes that it was made in, and costs 4 variables more if these are two, as they were with a module
- * around all: an array of them, in every function. That is why the program's variables are globals. They begin with $, and
- * have names that nothing else in the program has; constants stand where they are used.
+ * Both are made as `$f("parameter", $A.substr(at, length))`, where `$f` is `Function` and `$A` a part of the file: on the
+ * board such strings are places in its flash, and cost one variable each. A function that is made so has no scope. One
+ * that stands in another keeps the scopes that it was made in, and costs 4 variables more if these are two, as they were
+ * with a module around all: an array of them, in every function. That is why the program's variables are globals. They
+ * begin with $, and have names that nothing else in the program has; constants stand where they are used.
  *
  * Tools are slices in their own way, since they are found by number: `$eval(text, first, function(){…}, …)` becomes
  * `eval(text)`. The statements of each function become a slice, with numbers from `first` on, and `return $value(x, …)` at
  * the end of it is what it gives. The other arguments are names of the function around it: mentioned, so that esbuild
  * gives no variable of the slice the same name.
  *
- * The file ends with a mark that is another one for every bundle. The bundle finds its file by it, and looks for it before
- * a slice is read: nothing is run out of a file that was changed meanwhile.
+ * The file ends with a mark that is another one for every bundle: the bundle finds its file by it. A file of that name that
+ * is written later changes nothing: the old one stays in the flash until the Storage is compacted.
  */
 import { decodedMappings, encodedMap, originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
 import * as acorn from "acorn";
@@ -30,7 +31,7 @@ import { crc32 } from "node:zlib";
 /** Stands for the mark, with as many characters. */
 const MARK = "M4RKM4RK";
 /** Stand for where the table of tools and the last mark begin. */
-const TABLE_AT = "799991";
+const TABLE_AT = "79999";
 const END_AT = "799981";
 /** One entry of the table: where a tool's slice begins, times 8192, and how long it is. */
 const ENTRY = { shift: 13, width: 10 };
@@ -38,44 +39,55 @@ const ENTRY = { shift: 13, width: 10 };
 /** Bytes that the code of a tool may have. */
 export const MAX_TOOL_CODE = (1 << ENTRY.shift) - 1;
 
+/**
+ * Bytes of a part of the file: the board's strings in flash may not be able to tell more. Parts overlap, so that every slice
+ * is in one of them as a whole; what is read of tools is in the last one.
+ */
+const PART = { bytes: 65_000, step: 56_000 };
+const PARTS = ["$A", "$B", "$C", "$D"];
+const LAST_PART = "$Z";
+
 /** Numbers of slices: functions, the tools' code, their texts (two each). */
-export const FIRST = { function: 1, tool: 1000, text: 5000 };
+export const FIRST = { function: 0, tool: 1000, text: 5000 };
 /** Names that only exist until the slices are cut, and those of what reads them. */
-export const SLICE_NAMES = ["$eval", "$value", "$own", "$read", "$f"];
-/** Names of globals that sandbox.ts makes. */
-const SANDBOX_NAMES = ["$n"];
+export const SLICE_NAMES = ["$eval", "$value", "$read", "$f", "$own", LAST_PART];
+/** Names of globals that are not the program's. */
+const TAKEN_NAMES = [...SLICE_NAMES, ...PARTS, "$n"];
 /** What `$value` mentions besides the value. */
 export const READER_NAMES = "$at, $length";
 
-/** Stands for the length of the slice whose place stands before it. */
-const LENGTH = "8888";
+/** Stands for the text of a slice until its place is known. */
+export const sliceText = (/** @type {number} */ number) => `$read(${number})`;
+const SLICE_TEXTS = /\$read\((\d+)\)/g;
 
-/** Arguments that stand for a slice's place, as wide as the numbers in the place of them. */
-export function sliceAt(/** @type {number} */ number) {
-  return `7${String(number).padStart(4, "0")}1,${LENGTH}`;
-}
-
-const PLACES = new RegExp(`\\b7(\\d{4})1,${LENGTH}\\b`, "g");
-
-const CHANGED = `the agent's file was changed: start anew with reset()`;
 const NO_FILE = `put dist/agent.js into the Storage as agent, whole and unchanged, and then require("agent")`;
 
-/** The number of the slice that is the body of `$read`. */
-const READER = 0;
-const READER_BODY = `if(require("Storage").read($own,${END_AT},${MARK.length})!=="${MARK}")throw Error("${CHANGED}");return require("Storage").read($own,a,b)`;
+/**
+ * Where parts of a file of so many bytes begin, the last one at last.
+ * @returns {{ name: string, at: number }[]}
+ */
+function partsOf(size) {
+  const last = Math.max(0, size - PART.bytes);
+  const parts = PARTS.slice(0, Math.ceil(last / PART.step)).map((name, i) => ({ name, at: i * PART.step }));
+  if (last > parts.length * PART.step) throw new Error("the bundle has more parts than names for them");
+  return [...parts, { name: LAST_PART, at: last }];
+}
 
-/** What the bundle begins with: it finds its own file, whatever it is called, and makes what reads it. */
-const PRELUDE = `$own="agent";if(require("Storage").read($own,${END_AT},${MARK.length})!=="${MARK}"){$own=require("Storage").list().find(function(n){return require("Storage").read(n,${END_AT},${MARK.length})==="${MARK}"});if(!$own)throw Error(${JSON.stringify(NO_FILE)})}$f=Function;$read=$f("a","b",require("Storage").read($own,${sliceAt(READER)}));`;
+/** What the bundle begins with: it finds its own file, whatever it is called, and its parts. */
+const prelude = (/** @type {{ name: string, at: number }[]} */ parts) =>
+  `$own="agent";if(require("Storage").read($own,${END_AT},${MARK.length})!=="${MARK}")$own=require("Storage").list().find(function(n){return require("Storage").read(n,${END_AT},${MARK.length})==="${MARK}"});` +
+  `if(!$own)throw Error(${JSON.stringify(NO_FILE)});` +
+  `${parts.map(({ name, at }) => `${name}=require("Storage").read($own,${at},${PART.bytes});`).join("")}$f=Function;`;
 
 /**
  * TypeScript text: the function that makes a tool from its slice, up to the slices' functions, which each begin with a comma;
  * `);\n}` follows them. What is made there keeps the variables that are here: numbers below 2,048 are kept in their names.
  */
 export const TOOL_READER = `export function loadTool($at: any, $length?: any): any {
-$at = +require("Storage").read($own, ${TABLE_AT} + $at * ${ENTRY.width}, ${ENTRY.width})!;
+$at = +${LAST_PART}.substr(${TABLE_AT} + $at * ${ENTRY.width}, ${ENTRY.width});
 $length = $at & ${MAX_TOOL_CODE};
 $at = $at >> ${ENTRY.shift};
-return $eval($read($at, $length, $at = $length = 0), ${FIRST.tool}\n`;
+return $eval((${LAST_PART} as any).substr($at, $length, $at = $length = 0), ${FIRST.tool}\n`;
 
 /**
  * The finished bundle: printable ASCII and line feeds, the slices cut out.
@@ -217,7 +229,7 @@ function takeOut(code, tools, texts, isRoomAt) {
   const program = acorn.parse(code, { ecmaVersion: "latest", sourceType: "script", ranges: true });
   const manager = analyze(program, { ecmaVersion: 2022, nodejsScope: true, ignoreEval: true });
   const [scope] = manager.globalScope.childScopes;
-  const taken = new Set([...SLICE_NAMES, ...SANDBOX_NAMES]);
+  const taken = new Set(TAKEN_NAMES);
   walk(program, (node) => void (node.type === "Identifier" && taken.add(node.name)));
   const names = freeNames(taken);
 
@@ -232,7 +244,7 @@ function takeOut(code, tools, texts, isRoomAt) {
     if (outer) throw new Error(`a function of the program uses ${outer.identifier.name}, which is neither global nor its own`);
     bodies.set(number, [node.body.start + 1, node.body.end - 1]);
     const parameters = node.params.map(({ name }) => `"${name}",`).join("");
-    return `$f(${parameters}$read(${sliceAt(number++)}))`;
+    return `$f(${parameters}${sliceText(number++)})`;
   };
   const shorthands = new Set();
   walk(program, (node) => void (node.type === "Property" && node.shorthand && shorthands.add(node.value.start)));
@@ -274,6 +286,7 @@ function takeOut(code, tools, texts, isRoomAt) {
     edits.push({ start: callee.start, end: callee.end, by: ["eval"] }, { start: text.end, end: end - 1, by: [] });
     parts.forEach((part, i) => toolBodies.set(first.value + i, part.body));
   }
+  for (const { start, end, arguments: [number] } of callsOf(program, "$read")) edits.push({ start, end, by: [sliceText(number.value)] });
   edits.sort((a, b) => a.start - b.start || b.end - a.end);
   // Not those within what is taken out as a whole.
   const outer = (start, end) => {
@@ -299,46 +312,56 @@ function takeOut(code, tools, texts, isRoomAt) {
   }
 
   /** @type {Map<number, (string | [number, number])[]>} */
-  const slices = new Map([[READER, [READER_BODY]]]);
+  const slices = new Map();
   for (const [number, [start, end]] of bodies) slices.set(number, piecesOf(start, end));
   for (const [number, body] of toolBodies) slices.set(number, statements(body, piecesOf));
-  if (slices.size === 1 && !hasTools) return { ...make(code, main), tooLong: [] };
   if (hasTools) texts.forEach((text, i) => slices.set(FIRST.text + i, [text]));
+  if (!slices.size) return { ...make(code, main), tooLong: [] };
 
-  const pieces = [PRELUDE, ...main];
-  const places = new Map();
-  let at = make(code, pieces).text.length;
-  for (const [number, slice] of slices) {
-    const { length } = make(code, slice).text;
-    places.set(number, { at: at + 3, length });
-    pieces.push("\n//", ...slice);
-    at += 3 + length;
+  /** Where slices begin, and how long they are, by number. @type {Map<number, { at: number, length: number }>} */
+  let places = new Map([...slices.keys()].map((number) => [number, { at: 0, length: 0 }]));
+  let parts = partsOf(0);
+  const placed = (piece) =>
+    typeof piece !== "string" ? piece : piece.replace(SLICE_TEXTS, (_, number) => {
+      const { at, length } = places.get(Number(number));
+      const part = parts.findLast((one) => one.at <= at && at + length <= one.at + PART.bytes) ?? parts[0];
+      return `${part.name}.substr(${at - part.at},${length})`;
+    });
+  const sizeOf = (pieces) => pieces.reduce((sum, piece) => sum + (typeof piece === "string" ? piece.length : piece[1] - piece[0]), 0);
+
+  // A place is as long as its digits: it depends on all others.
+  for (;;) {
+    const pieces = [prelude(parts), ...main].map(placed);
+    const next = new Map();
+    let at = sizeOf(pieces);
+    for (const [number, slice] of slices) {
+      const text = slice.map(placed);
+      next.set(number, { at: at + 3, length: sizeOf(text) });
+      pieces.push("\n//", ...text);
+      at = sizeOf(pieces);
+    }
+    const { at: last } = parts.at(-1);
+    if (hasTools) pieces.push(`\n//${Array.from({ length: tools }, (_, i) => entry(places.get(FIRST.tool + i), last)).join("")}`);
+    pieces.push(`\n//${MARK}`);
+    const size = sizeOf(pieces);
+    const isDone = JSON.stringify([...next]) === JSON.stringify([...places]) && JSON.stringify(parts) === JSON.stringify(partsOf(size));
+    places = next;
+    parts = partsOf(size);
+    if (!isDone) continue;
+    const whole = make(code, pieces);
+    const text = whole.text
+      .replaceAll(new RegExp(`\\b${TABLE_AT}\\b`, "g"), String(at + 3 - last).padStart(TABLE_AT.length))
+      .replaceAll(new RegExp(`\\b${END_AT}\\b`, "g"), String(size - MARK.length).padStart(END_AT.length));
+    const mark = crc32(text).toString(16).padStart(8, "0");
+    const lengths = Array.from({ length: tools }, (_, tool) => ({ tool, length: places.get(FIRST.tool + tool)?.length ?? 0 }));
+    return { text: text.replaceAll(MARK, mark), runs: whole.runs, tooLong: lengths.filter(({ length }) => length > MAX_TOOL_CODE) };
   }
-  const table = at + 3;
-  if (hasTools) {
-    const entries = Array.from({ length: tools }, (_, i) => entry(places.get(FIRST.tool + i)));
-    pieces.push(`\n//${entries.join("")}`);
-    at += 3 + entries.length * ENTRY.width;
-  }
-  pieces.push(`\n//${MARK}`);
-  const whole = make(code, pieces);
-  const number6 = (value) => String(value).padStart(6);
-  const text = whole.text
-    .replace(PLACES, (_, digits) => {
-      const { at, length } = places.get(Number(digits));
-      if (length > 10 ** LENGTH.length) throw new Error(`a function of ${length} bytes is too long for a slice`);
-      return `${number6(at)},${String(length).padStart(LENGTH.length)}`;
-    })
-    .replaceAll(new RegExp(`\\b${TABLE_AT}\\b`, "g"), number6(table))
-    .replaceAll(new RegExp(`\\b${END_AT}\\b`, "g"), number6(at + 3));
-  const mark = crc32(text).toString(16).padStart(8, "0");
-  const lengths = Array.from({ length: hasTools ? tools : 0 }, (_, tool) => ({ tool, length: places.get(FIRST.tool + tool).length }));
-  return { text: text.replaceAll(MARK, mark), runs: whole.runs, tooLong: lengths.filter(({ length }) => length > MAX_TOOL_CODE) };
 }
 
-function entry({ at, length }) {
-  if (at >> (31 - ENTRY.shift)) throw new Error("the bundle is too large for the table of its tools");
-  return `0x${((at << ENTRY.shift) | length).toString(16).padStart(ENTRY.width - 2, "0")}`;
+/** A place in the last part of the file. */
+function entry({ at, length }, last) {
+  if (at && at < last) throw new Error("the bundle's tools are too large for a part of the file");
+  return `0x${((at - last) * (1 << ENTRY.shift) | length).toString(16).padStart(ENTRY.width - 2, "0")}`;
 }
 
 /**

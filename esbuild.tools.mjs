@@ -17,7 +17,7 @@ import fs from "node:fs";
 import path from "node:path";
 import ts from "typescript";
 import { checkTypeScript, formatProblem, syntaxError } from "./esbuild.check.mjs";
-import { FIRST, READER_NAMES, sliceAt, TOOL_READER } from "./esbuild.slices.mjs";
+import { FIRST, READER_NAMES, sliceText, TOOL_READER } from "./esbuild.slices.mjs";
 
 /** What both provider dialects accept as a tool's name. */
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,63}$/;
@@ -402,8 +402,7 @@ function replaceValues(tool, value, magic, slices) {
     const property = tool.property(name);
     const text = slices ? SLICE_TEXTS[name] : byteLiteral(JSON.stringify(one));
     if (slices) {
-      const place = sliceAt(FIRST.text + slices.push(asciiJson(one)) - 1);
-      magic.prepend(`${text} = $read(${place});\n`);
+      magic.prepend(`${text} = ${sliceText(FIRST.text + slices.push(asciiJson(one)) - 1)};\n`);
     }
     if (property && ts.isPropertyAssignment(property)) {
       const { initializer } = property;

@@ -46,8 +46,10 @@ export function createBody(session: Session, provider: Provider, withTools: bool
   if (withTools && (session.toolBytes === undefined || session.toolSum !== sum)) {
     session.toolSum = sum;
     session.toolBytes = 0;
-    for (let one = node; one; one = one.next) session.toolBytes += provider.tool(load(one), one === node).length;
+    for (let one = node; one; one = one.next)
+      for (const piece of provider.tool(load(one), one === node)) session.toolBytes += piece.length;
   }
+  let pieces: string[] = [];
   let over = false;
   return {
     path: frame.path,
@@ -71,12 +73,11 @@ export function createBody(session: Session, provider: Provider, withTools: bool
       piece = frame.between;
       frame.between = "";
       if (piece) return piece;
-      if (node) {
-        const tool = load(node);
-        const first = node === session.tools.first;
+      if (node && !pieces.length) {
+        pieces = provider.tool(load(node), node === session.tools.first);
         node = node.next;
-        return provider.tool(tool, first);
       }
+      if (pieces.length) return pieces.shift();
       if (over) return undefined;
       over = true;
       return frame.tail;

@@ -91,7 +91,8 @@ export function prepareParts(session: Session, parts: Part[], from: string, done
     });
   }
 
-  next();
+  // From the idle loop: callers are deep in the stack.
+  later();
 }
 
 // A prompt with the one of a failed run before it, if there is one (`before`, JSON) and both fit into `most` bytes: many

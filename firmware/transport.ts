@@ -27,6 +27,8 @@ export interface Post {
   onDone(failure: string): void;
 }
 
+/** What is given to the socket at once has as many bytes, and those of one piece: it keeps them until they are gone. */
+const SENT_BYTES = 256;
 /** Bytes from which on what came is looked at at once, and milliseconds otherwise. Another read of the socket may come before. */
 const PENDING_BYTES = 536;
 /** More than that does not wait for the idle loop. */
@@ -75,7 +77,12 @@ export function post(o: Post): () => void {
     if (over) return;
     // Connecting happens with the first piece, and throws where it fails.
     try {
-      const piece = o.next!();
+      let size = 0;
+      let piece = o.next!();
+      while (piece !== undefined && (size += piece.length) < SENT_BYTES) {
+        request.write(piece);
+        piece = o.next!();
+      }
       if (piece !== undefined) request.write(piece);
       else {
         if (o.close) o.close();

@@ -287,8 +287,8 @@ export interface Provider {
   compose(kind: number, text: string, calls?: ReplyCall[], isError?: boolean, echo?: string): string;
   /** What stands around the messages and tools of a request. */
   frame(options: RequestOptions): RequestFrame;
-  /** One tool, a comma before it unless it is the first. */
-  tool(tool: LoadedTool, first: boolean): string;
+  /** One tool in pieces, of which the longest are in flash; a comma before it unless it is the first. */
+  tool(tool: LoadedTool, first: boolean): string[];
   /** Reads one event of a stream, or a whole reply, into `reply`. Throws if it should be JSON and is not. */
   read(data: string, reply: ReplyCollector): void;
 }

@@ -120,6 +120,8 @@ export const createBoard = (options: BoardOptions = {}): Board => {
   const printLine = (line: string) => repl.device.print(`${line}\n`);
   const storage = options.storage ?? createStorage({ print: (text) => repl.device.print(text) });
   const deliver = (fn: () => void) => realm.queue(fn);
+  /** Whether a text is a part of a file in flash. */
+  const isStored = (text: string) => storage.api.list().some((name) => storage.api.read(name)?.includes(text));
   const wifi = createWifi(clock, { ...options.wifi, storage: storage.api, deliver });
   const pins = createPins(clock, { print: printLine, deliver });
 
@@ -139,7 +141,7 @@ export const createBoard = (options: BoardOptions = {}): Board => {
         } else repl.printError(text);
       },
       isPin: (value) => pinObjects.number(value) !== undefined,
-      isStored: (code) => storage.api.list().some((name) => storage.api.read(name)?.includes(code)),
+      isStored,
       deviceName: (value) => ["Serial1", "Serial2", "Serial3"].find((name) => value === realm.global[name]),
       onEmit(target, name, list) {
         if (target === realm.global.E)
@@ -196,6 +198,7 @@ export const createBoard = (options: BoardOptions = {}): Board => {
     memory = createMemoryEstimate({
       realm,
       roots: globals.roots,
+      isStored,
       isInFlash: (origin) => origin !== undefined && origin !== "REPL" && origin !== "" && origin !== "eval",
     });
   };

@@ -8,6 +8,8 @@ export interface MemoryOptions {
   roots(): unknown[];
   /** Whether code of that origin lies in flash, so that function bodies cost nothing. */
   isInFlash(origin: string | undefined): boolean;
+  /** Whether a text is a part of a file in flash: what was read there is a place in it, and so is a part of that. */
+  isStored(text: string): boolean;
 }
 
 export interface MemoryEstimate {
@@ -25,6 +27,8 @@ const MORE_CHARACTERS = 10;
 /** Names up to this length fit the variable that holds the value's place in its object. */
 const NAME_CHARACTERS = 4;
 const BYTES_PER_VARIABLE = 14;
+/** A text that is shorter is not looked for in flash. */
+const STORED_CHARACTERS = 100;
 /** Whole numbers that fit the variable of their name. */
 const SMALL_INTEGER = 2 ** 13;
 
@@ -62,7 +66,8 @@ export const createMemoryEstimate = (options: MemoryOptions): MemoryEstimate => 
 
     /** Cost of a value that has a name or an index; the smallest live inside the variable of their name. */
     const hold = (value: unknown, isElement = false): void => {
-      if (typeof value === "string") total += stringVariables(value.length);
+      if (typeof value === "string")
+        total += value.length >= STORED_CHARACTERS && options.isStored(value) ? 1 : stringVariables(value.length);
       else if (typeof value === "number")
         total += Number.isInteger(value) && -SMALL_INTEGER <= value && value < SMALL_INTEGER ? 0 : 1;
       else if (typeof value === "boolean") total += isElement ? 0 : 1;

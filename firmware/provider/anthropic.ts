@@ -105,10 +105,7 @@ export function createAnthropic(): Provider {
       };
     },
     tool: function (tool, first) {
-      return (
-        (first ? "" : ",") + '{"name":"' + tool.name + '","description":' + tool.description + ',"input_schema":' +
-        tool.parameters + "}"
-      );
+      return [(first ? "" : ",") + '{"name":"' + tool.name + '","description":', tool.description, ',"input_schema":', tool.parameters, "}"];
     },
     read: function (data, reply) {
       if (data.charAt(0) !== "{") data = data.trim();

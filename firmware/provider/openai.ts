@@ -48,10 +48,10 @@ export function createOpenai(echoes: boolean): Provider {
       };
     },
     tool: function (tool, first) {
-      return (
-        (first ? "" : ",") + '{"type":"function","function":{"name":"' + tool.name + '","description":' + tool.description +
-        ',"parameters":' + tool.parameters + "}}"
-      );
+      return [
+        (first ? "" : ",") + '{"type":"function","function":{"name":"' + tool.name + '","description":', tool.description,
+        ',"parameters":', tool.parameters, "}}",
+      ];
     },
     read: function (data, reply) {
       if (data.charAt(0) !== "{") data = data.trim();

@@ -607,7 +607,7 @@ describe("a request", () => {
       path: "/messages",
       headers: { "x-api-key": "sk-ant", "anthropic-version": "2023-06-01" },
     });
-    const both = provider.tool(tool, true) + provider.tool(tool, false);
+    const both = [...provider.tool(tool, true), ...provider.tool(tool, false)].join("");
     expect(JSON.parse(frame.head + frame.between + both + frame.tail)).toEqual({
       model: "claude",
       stream: true,
