@@ -3,7 +3,7 @@ import { readHistory } from "./history";
 import { openMediaBody } from "./media-body";
 import { load } from "./registry";
 import { fillTemplate } from "./text";
-import type { Provider, Session } from "./types";
+import type { Provider, RequestFrame, Session } from "./types";
 
 /** Bytes of the history in one piece of a request: a piece is copied, and the socket takes about this much at once. */
 const PIECE_BYTES = 512;
@@ -21,10 +21,12 @@ export interface Body {
   close?(): void;
 }
 
-// The body of a request, in pieces: head, slices of the history, each tool from flash, tail. It exists while it is sent.
-export function createBody(session: Session, provider: Provider, withTools: boolean): Body {
+// The body of a request, in pieces: head, slices of the history, each tool from flash, tail. It exists while it is sent. What
+// is needed only now is let go of: 60 variables.
+export function createBody(session: Session, provider: Provider | undefined, withTools: boolean): Body {
   const history = session.history!;
-  const frame = provider.frame({
+  const toolPieces = provider!.tool;
+  let frame: RequestFrame | undefined = provider!.frame({
     apiKey: setting("apiKey"),
     model: setting("model"),
     systemPrompt: fillTemplate(setting("systemPrompt"), session.prompt || ""),
@@ -47,17 +49,21 @@ export function createBody(session: Session, provider: Provider, withTools: bool
     session.toolSum = sum;
     session.toolBytes = 0;
     for (let one = node; one; one = one.next)
-      for (const piece of provider.tool(load(one), one === node)) session.toolBytes += piece.length;
+      for (const piece of toolPieces(load(one), one === node)) session.toolBytes += piece.length;
   }
+  provider = undefined;
+  let head = frame.head;
+  let between = frame.between;
+  const tail = frame.tail;
   let pieces: string[] = [];
   let over = false;
-  return {
+  const body: Body = {
     path: frame.path,
     headers: frame.headers,
     length: frame.head.length + (media ? media.length : history.used - sent) + frame.between.length + (withTools ? session.toolBytes! : 0) + frame.tail.length,
     next: function (): string | undefined {
-      let piece = frame.head;
-      frame.head = "";
+      let piece = head;
+      head = "";
       if (piece) return piece;
       if (media) {
         piece = media.next()!;
@@ -70,18 +76,20 @@ export function createBody(session: Session, provider: Provider, withTools: bool
         sent += size;
         return readHistory(history, sent - size, size);
       }
-      piece = frame.between;
-      frame.between = "";
+      piece = between;
+      between = "";
       if (piece) return piece;
       if (node && !pieces.length) {
-        pieces = provider.tool(load(node), node === session.tools.first);
+        pieces = toolPieces(load(node), node === session.tools.first);
         node = node.next;
       }
       if (pieces.length) return pieces.shift();
       if (over) return undefined;
       over = true;
-      return frame.tail;
+      return tail;
     },
     close: media && media.close,
   };
+  frame = undefined;
+  return body;
 }

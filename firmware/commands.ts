@@ -47,14 +47,18 @@ function send(asked: any): Promise<RunResult> {
   const text = files ? asked.text : asked;
   const logs = setting("messageLog") && !session.abort && typeof text === "string";
   const note = session.abort || typeof text !== "string" || !text.trim() ? "" : savedTools().lastRun(true);
-  return new Promise(function (resolve) {
-    ask(session, note ? "[" + note + "]\n" + text : text, files, function (result) {
-      const problem = logs ? messageLog().append("console", "", text.trim(), result.text) : "";
-      if (problem) session.emit({ type: "error", message: problem });
-      useChannel(false);
-      resolve(result);
-    });
+  let settle: any;
+  // Not within it: what is made there would keep two scopes.
+  const promise = new Promise<RunResult>(function (resolve) {
+    settle = resolve;
   });
+  ask(session, note ? "[" + note + "]\n" + text : text, files, function (result) {
+    const problem = logs ? messageLog().append("console", "", text.trim(), result.text) : "";
+    if (problem) session.emit({ type: "error", message: problem });
+    useChannel(false);
+    settle(result);
+  });
+  return promise;
 }
 
 // Runs a command and returns what a call of it gives.

@@ -208,7 +208,7 @@ export function send(
     if (!piece || enough || !onData(piece)) return;
     enough = true;
     setTimeout(function () {
-      stop();
+      stop(null);
       end("");
     }, 1);
   }
@@ -239,7 +239,7 @@ export function send(
   headers = o.headers = o.next = undefined;
   const timer = setInterval(function () {
     if (!o.session || o.session.abort === running) return;
-    stop();
+    stop(null);
     end("stopped");
   }, LOOK_MS);
 }

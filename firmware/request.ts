@@ -1,11 +1,11 @@
-import { createBody, type Body } from "./body";
+import { createBody } from "./body";
 import { setting } from "./config";
 import { failureWords, type Failure } from "./failure";
 import { createReply } from "./reply";
 import { openProvider } from "./provider";
 import { createSseParser, type SseParser } from "./sse";
 import { cutUtf8 } from "./text";
-import { post } from "./transport";
+import { post, type Post } from "./transport";
 import { Todo, type Provider, type ReplyCollector, type Session } from "./types";
 
 /**
@@ -25,14 +25,12 @@ export function exchange<T>(
   done: (own: T, reply: ReplyCollector | undefined, failure?: Failure) => void,
   own: T
 ): () => void {
-  /** Bytes of the history that the reply may fill. */
-  const share = session.history!.bytes.length >> 2;
   const limit = setting("sseLineBytes");
   let attempts = 0;
   /** Milliseconds waited so far between attempts. */
   let waited = 0;
   /** Ends what is under way; undefined between attempts and after the last. */
-  let stop: (() => void) | undefined;
+  let stop: ((failure: null) => void) | undefined;
   /** It was stopped: what is read already counts no more. */
   let over = false;
   // What follows belongs to one attempt, and is set anew by the next.
@@ -49,7 +47,9 @@ export function exchange<T>(
   /** Events that are recognised are thinking. */
   let thinks = false;
   let read: Provider["read"];
+  /** Undefined until the server answers. */
   let reply: ReplyCollector;
+  let options: Post;
 
   function onEvent(data: string): void {
     if (!data) {
@@ -133,6 +133,7 @@ export function exchange<T>(
 
   function onDone(broken: string): void {
     stop = undefined;
+    if (!reply) begin();
     const body = kind === "stream" ? "" : sse.rest;
     const tooLong = body.length > limit;
     if (kind === "json" && !broken && !tooLong) onEvent(body);
@@ -170,14 +171,9 @@ export function exchange<T>(
     };
   }
 
-  function attempt(): void {
-    attempts++;
-    // Out of memory cannot be caught on the board: look before.
-    const free = process.memory().free;
-    if (free < REQUEST_VARIABLES) return done(own, reply, failureWords().memory(free));
-    status = 0;
-    retryAfter = date = kind = "";
-    unread = thinks = useless = false;
+  // Makes what a reply is read with: not before the server answers.
+  function begin(): void {
+    const share = session.history!.bytes.length >> 2;
     sse = createSseParser(limit);
     reply = createReply(
       session.emit,
@@ -187,16 +183,40 @@ export function exchange<T>(
       Math.min(share, setting("reasoningBytes")),
       SHOWN_BYTES
     );
-    // Of these only what reads is needed once the request is sent.
-    let provider: Provider | undefined = openProvider();
-    read = provider.read;
-    let content: Body | undefined = createBody(session, provider, withTools && session.tools.count > 0);
+    read = openProvider().read;
+  }
+
+  function onHead(code: number, received: Record<string, string>): void {
+    status = code;
+    // Header names keep the server's case. An answer that is there needs none of them.
+    if (code < 200 || code > 299)
+      for (const name in received) {
+        const lower = name.toLowerCase();
+        if (lower === "retry-after") retryAfter = received[name];
+        else if (lower === "date") date = received[name];
+        else if (lower === "x-should-retry") useless = received[name] === "false";
+      }
+    begin();
+    options.into = sse;
+    options.onQuiet = reply.flush;
+  }
+
+  function attempt(): void {
+    attempts++;
+    // Out of memory cannot be caught on the board: look before.
+    const free = process.memory().free;
+    if (free < REQUEST_VARIABLES) return done(own, reply, failureWords().memory(free));
+    status = 0;
+    retryAfter = date = kind = "";
+    unread = thinks = useless = false;
+    reply = undefined as any;
+    const content = createBody(session, openProvider(), withTools && session.tools.count > 0);
     content.headers["Content-Type"] = "application/json";
     content.headers.Accept = "text/event-stream";
     content.headers["Accept-Encoding"] = "identity";
     // Our gateway then leaves out what is not read here. It takes this for the longest line.
     content.headers["X-Agent-Slim"] = String(limit);
-    stop = post({
+    options = {
       url: setting("baseUrl").replace(/\/+$/, "") + content.path,
       headers: content.headers,
       length: content.length,
@@ -204,22 +224,11 @@ export function exchange<T>(
       close: content.close,
       totalMs: setting("requestTimeoutMs"),
       idleMs: setting("idleTimeoutMs"),
-      onHead: function (code, received) {
-        status = code;
-        // Header names keep the server's case.
-        for (const name in received) {
-          const lower = name.toLowerCase();
-          if (lower === "retry-after") retryAfter = received[name];
-          else if (lower === "date") date = received[name];
-          else if (lower === "x-should-retry") useless = received[name] === "false";
-        }
-      },
-      into: sse,
+      onHead: onHead,
       onReady: onReady,
-      onQuiet: reply.flush,
       onDone: onDone,
-    });
-    provider = content = undefined;
+    };
+    stop = post(options);
   }
 
   attempt();
@@ -228,8 +237,8 @@ export function exchange<T>(
     over = true;
     if (stop) {
       // What has come is shown before the run ends.
-      reply.flush();
-      stop();
+      if (reply) reply.flush();
+      stop(null);
     }
   };
 }

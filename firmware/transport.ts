@@ -3,7 +3,7 @@
  * piece by piece as the socket drains, so it is never in memory whole.
  */
 export interface Post {
-  url: string;
+  url?: string;
   /** POST, unless it is something else. */
   method?: string;
   headers?: Record<string, string>;
@@ -18,8 +18,11 @@ export interface Post {
   idleMs: number;
   /** Called once, and let go of then. */
   onHead?(status: number, headers: Record<string, string>): void;
-  /** Bytes of the body are appended to its `rest`, so that they are in memory once only. `onReady` takes them off. */
-  into: { rest: string };
+  /**
+   * Bytes of the body are appended to its `rest`, so that they are in memory once only. `onReady` takes them off. To be set by
+   * `onHead` at the latest.
+   */
+  into?: { rest: string };
   onReady(): void;
   /** Nothing has come for a moment. */
   onQuiet?(): void;
@@ -31,30 +34,28 @@ export interface Post {
 const SENT_BYTES = 256;
 /** Bytes from which on what came is looked at at once, and milliseconds otherwise. Another read of the socket may come before. */
 const PENDING_BYTES = 536;
-/** More than that does not wait for the idle loop. */
-const BURST_BYTES = 2144;
 const PENDING_MS = 20;
 /** Milliseconds between looks at the clock, and without a byte that are a pause: a slow model's words are seen as they come. */
 const LOOK_MS = 250;
 const QUIET_MS = 100;
 
-// Sends a request and returns what ends it: the socket is closed, timers are cleared and no callback comes any more.
-// Never throws: what goes wrong reaches `onDone`.
-export function post(o: Post): () => void {
+// Sends a request and returns what ends it, called with null: the socket is closed, timers are cleared and no callback comes
+// any more. Never throws: what goes wrong reaches `onDone`.
+export function post(o: Post): (failure: null) => void {
   const started = getTime();
   let heard = started;
   let over = false;
   let request: any;
   let timer: any;
-  const into = o.into;
   let options: any;
   /** The timer that hands on what came, and how much may be there before that is done at once. */
   let waiting: any;
   let most = PENDING_BYTES;
-  let isUrgent = false;
 
-  // Ends the request: what failed, or "" where the answer is over; undefined for an abort.
+  // Ends the request: what failed; null for an abort; nothing, or what the board tells of its socket, where the answer is over.
   function end(failure?: any): void {
+    const isWhole = failure === undefined || typeof failure === "boolean";
+    if (isWhole) ready();
     if (over) return;
     over = true;
     if (o.close) o.close();
@@ -67,7 +68,7 @@ export function post(o: Post): () => void {
       request.clsNow = true;
     }
     request = undefined;
-    if (failure !== undefined) o.onDone(failure.message || (typeof failure === "string" ? failure : "connection failed"));
+    if (failure !== null) o.onDone(isWhole ? "" : failure.message || (typeof failure === "string" ? failure : "connection failed"));
   }
 
   // Sends the next piece. Once there is none, it and what gives them are let go: they would cost 50 variables while the
@@ -104,14 +105,24 @@ export function post(o: Post): () => void {
     waiting = undefined;
     if (over) return;
     o.onReady();
-    most = into.rest.length + PENDING_BYTES;
-    isUrgent = false;
+    most = o.into!.rest.length + PENDING_BYTES;
     // Now, since to read it takes a while.
     heard = getTime();
   }
 
+  // The board calls this from within itself once more for every chunk in what it read: the stack is short here, and whatever
+  // is to be done waits for the idle loop. An event of its own comes before the next read, as a timer may not.
+  function onData(piece: string): void {
+    if (over) return;
+    if (!waiting) waiting = setTimeout(ready, PENDING_MS);
+    o.into!.rest += piece;
+    if (o.into!.rest.length < most) return;
+    most = Infinity;
+    request.emit("more");
+  }
+
   try {
-    options = url.parse(o.url);
+    options = url.parse(o.url!);
     options.method = o.method || "POST";
     options.headers = o.headers;
     if (!o.method || o.length) o.headers!["Content-Length"] = String(o.length);
@@ -119,28 +130,20 @@ export function post(o: Post): () => void {
       if (over) return;
       heard = getTime();
       o.onHead!(parseInt(response.statusCode), response.headers);
-      // Not needed any more: 70 variables.
+      // Not needed any more: 80 variables.
       delete response.headers;
+      delete response.statusCode;
+      delete response.statusMessage;
+      delete response.httpVersion;
       delete o.onHead;
       request.removeAllListeners("connect");
-      response.on("data", function (piece: string) {
-        // The board calls this from within itself once more for every chunk in what it read: the stack is short here, and
-        // whatever else is to be done waits for the idle loop.
-        if (!waiting) waiting = setTimeout(ready, PENDING_MS);
-        into.rest += piece;
-        if (into.rest.length < most) return;
-        if (isUrgent) return ready();
-        isUrgent = true;
-        most += BURST_BYTES;
-        clearTimeout(waiting);
-        waiting = setTimeout(ready, 0);
-      });
-      response.on("close", function () {
-        ready();
-        end("");
-      });
+      response.on("data", onData);
+      response.on("close", end);
     });
-    options = o.headers = undefined;
+    request.on("more", ready);
+    options = undefined;
+    delete o.headers;
+    delete o.url;
     request.on("drain", send);
     request.on("error", end);
     // From the idle loop: here the stack is deep.

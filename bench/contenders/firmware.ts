@@ -32,6 +32,7 @@ function request(options: any, onResponse: (response: any) => void): any {
   real.on("error", (error) => listeners.error?.(error));
   return {
     on: (event: string, listener: () => void) => (listeners[event] = listener),
+    emit: (event: string) => setImmediate(() => listeners[event]?.()),
     removeAllListeners: (event: string) => delete listeners[event],
     write: (piece: string) => real.write(piece, "latin1", () => listeners.drain?.()),
     end: () => real.end(),

@@ -15,7 +15,7 @@ export interface Channel {
   /** In the middle of a line of output. */
   midLine: boolean;
   /** What was shown last is thinking. */
-  thinking: boolean;
+  thought: boolean;
   /** Takes the line that is typed next, where it is the answer to a question. */
   answer?: (text: string) => void;
   /**
@@ -43,7 +43,7 @@ export function createSerial(session: Session): Channel {
     device: (global as any)[E.getConsole() || ""],
     line: "",
     midLine: false,
-    thinking: false,
+    thought: false,
     write: function (text, all) {
       // The usual case, in few words: it goes on with a line.
       if (!all && !channel.close && rest.length + text.length <= LINE_BYTES && !/[\n\x1b]/.test(text)) {
@@ -66,7 +66,7 @@ export function createSerial(session: Session): Channel {
     },
     // Called for each piece of the text, and short therefore: the interpreter reads all of a function whenever it runs.
     show: function (event) {
-      if (event.type === "textDelta" && !channel.thinking && !event.agent) channel.write(event.text, false);
+      if (event.type === "textDelta" && !channel.thought && !event.agent) channel.write(event.text, false);
       else if (showsThinking || event.type !== "reasoningDelta") showOther(channel, event);
     },
     confirm: function (question) {

@@ -104,6 +104,9 @@ export function bootFirmware() {
         end() {
           sent = true;
         },
+        emit(event: string) {
+          clock.setTimeout(() => listeners[event]?.(), 0);
+        },
         removeAllListeners(event: string) {
           delete listeners[event];
         },
