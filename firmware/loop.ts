@@ -1,7 +1,7 @@
 import { setting } from "./config";
 import { HAS_MEDIA, USER } from "./history";
 import { joinPrompts, prepareParts } from "./media";
-import { exchange } from "./request";
+import { exchange, stopExchange, type Exchange } from "./request";
 import { afterReply, edit, remember } from "./turn";
 import { type Part } from "./parts";
 import type { Failure } from "./failure";
@@ -19,8 +19,8 @@ export interface Run {
   session: Session;
   /** Gets the result, once; undefined from then on. */
   done?: (result: RunResult) => void;
-  /** Stops the request under way. */
-  stop?: () => void;
+  /** The request under way. */
+  stop?: Exchange;
   timer: any;
   iteration: number;
   /** The model was asked without tools. */
@@ -132,7 +132,7 @@ export function end(own: Run, stopReason: StopReason, text: string, message?: st
   if (!done) return;
   own.done = undefined;
   clearInterval(own.timer);
-  if (own.stop) own.stop();
+  if (own.stop) stopExchange(own.stop);
   session.abort = undefined;
   if (session.child && session.child.abort) session.child.abort(message || "");
   // What somebody stopped must not be done by the next prompt.

@@ -16,18 +16,18 @@ export interface Post {
   /** Milliseconds: the whole request, and the longest silence. */
   totalMs: number;
   idleMs: number;
-  /** Called once, and let go of then. */
-  onHead?(status: number, headers: Record<string, string>): void;
+  /** Called once, and let go of then. `o` is what `post` was called with. */
+  onHead?(status: number, headers: Record<string, string>, o: any): void;
   /**
    * Bytes of the body are appended to its `rest`, so that they are in memory once only. `onReady` takes them off. To be set by
    * `onHead` at the latest.
    */
   into?: { rest: string };
-  onReady(): void;
+  onReady(o: any): void;
   /** Nothing has come for a moment. */
   onQuiet?(): void;
   /** Called exactly once, unless aborted. `failure` says what went wrong below HTTP: "" where the answer ended. */
-  onDone(failure: string): void;
+  onDone(failure: string, o: any): void;
 }
 
 /** What is given to the socket at once has as many bytes, and those of one piece: it keeps them until they are gone. */
@@ -68,7 +68,7 @@ export function post(o: Post): (failure: null) => void {
       request.clsNow = true;
     }
     request = undefined;
-    if (failure !== null) o.onDone(isWhole ? "" : failure.message || (typeof failure === "string" ? failure : "connection failed"));
+    if (failure !== null) o.onDone(isWhole ? "" : failure.message || (typeof failure === "string" ? failure : "connection failed"), o);
   }
 
   // Sends the next piece. Once there is none, it and what gives them are let go: they would cost 50 variables while the
@@ -104,7 +104,7 @@ export function post(o: Post): (failure: null) => void {
     if (waiting) clearTimeout(waiting);
     waiting = undefined;
     if (over) return;
-    o.onReady();
+    o.onReady(o);
     most = o.into!.rest.length + PENDING_BYTES;
     // Now, since to read it takes a while.
     heard = getTime();
@@ -129,7 +129,7 @@ export function post(o: Post): (failure: null) => void {
     request = require("http").request(options, function (response: any) {
       if (over) return;
       heard = getTime();
-      o.onHead!(parseInt(response.statusCode), response.headers);
+      o.onHead!(parseInt(response.statusCode), response.headers, o);
       // Not needed any more: 80 variables.
       delete response.headers;
       delete response.statusCode;

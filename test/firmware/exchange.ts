@@ -49,7 +49,7 @@ export function exchangeWith(firmware: Firmware, tools: Registry, answers: Answe
     reply = ended;
     failure = why;
   };
-  const abort = firmware.exchange(session, true, take, undefined);
+  const started = firmware.exchange(session, true, take, undefined);
   for (let i = 0; !reply; i++) {
     const request = requests[first + i];
     if (!request) throw new Error("no request, and no end");
@@ -63,7 +63,7 @@ export function exchangeWith(firmware: Firmware, tools: Registry, answers: Answe
       clock.advance(clock.nextDue()! - clock.now());
     if (!request.closed) throw new Error("the connection was left open");
   }
-  abort();
+  firmware.stopExchange(started);
   if (clock.pending()) throw new Error(`${clock.pending()} timers were left`);
   requests.length = first;
 
