@@ -32,7 +32,7 @@ const REQUIRE = "$equire";
  * Espruino's own library may stand here.
  */
 const INTERNAL_PROPERTIES =
-  "abort append attempts between broken child compose confirm count failure feed first flush frame fresh history idea idleMs " +
+  "abort alike append attempts between broken child compose confirm count failure feed first flush frame fresh history idea idleMs " +
   "inner last lastCallId later learn lost midLine node onData onDone onHead onQuiet onReady page parent past received plans problem problemOf prompt readArguments " +
   "rollback show shown sizes spoilt thought times toolBytes tools totalMs turn unread used wait withTools wrap " +
   "confirmOnSerial echoBytes formatRun hasId joinText journal keySetting limitResult mark maxString mine printed raised " +

@@ -18,12 +18,12 @@
  * Tools are slices in their own way, since they are found by number: `$eval(text, first, function(){…}, …)` becomes
  * `eval(text)`. The statements of each function become a slice, with numbers from `first` on, and `return $value(x, …)` at
  * the end of it is what it gives. The other arguments are names of the function around it: mentioned, so that esbuild
- * gives no variable of the slice the same name.
+ * gives no variable of the slice the same name. Where they are stands in a table.
  *
  * The file ends with a mark that is another one for every bundle: the bundle finds its file by it. A file of that name that
  * is written later changes nothing: the old one stays in the flash until the Storage is compacted.
  */
-import { decodedMappings, encodedMap, originalPositionFor, TraceMap } from "@jridgewell/trace-mapping";
+import { decodedMappings, encodedMap, TraceMap } from "@jridgewell/trace-mapping";
 import * as acorn from "acorn";
 import { analyze } from "eslint-scope";
 import { crc32 } from "node:zlib";
@@ -35,6 +35,9 @@ const TABLE_AT = "79999";
 const END_AT = "799981";
 /** One entry of the table: where a tool's slice begins, times 8192, and how long it is. */
 const ENTRY = { shift: 13, width: 10 };
+
+/** Of each tool the table has its code, its description and its parameters. */
+const SLICES_OF_TOOL = 3;
 
 /** Bytes that the code of a tool may have. */
 export const MAX_TOOL_CODE = (1 << ENTRY.shift) - 1;
@@ -79,15 +82,20 @@ const prelude = (/** @type {{ name: string, at: number }[]} */ parts) =>
   `if(!$own)throw Error(${JSON.stringify(NO_FILE)});` +
   `${parts.map(({ name, at }) => `${name}=require("Storage").read($own,${at},${PART.bytes});`).join("")}$f=Function;`;
 
+/** TypeScript text: the slice whose entry in the table stands so many entries behind `$at`. `more` is evaluated last. */
+const readEntry = (/** @type {number} */ place, more = "") =>
+  `($length = +${LAST_PART}.substr($at${place ? ` + ${place * ENTRY.width}` : ""}, ${ENTRY.width}), (${LAST_PART} as any).substr($length >> ${ENTRY.shift}, $length & ${MAX_TOOL_CODE}${more}))`;
+
 /**
- * TypeScript text: the function that makes a tool from its slice, up to the slices' functions, which each begin with a comma;
- * `);\n}` follows them. What is made there keeps the variables that are here: numbers below 2,048 are kept in their names.
+ * TypeScript text: the function that makes a tool from its slices, up to their functions, which each begin with a comma, and
+ * what follows those. What is made there keeps the variables that are here: numbers below 2,048 are kept in their names.
  */
-export const TOOL_READER = `export function loadTool($at: any, $length?: any): any {
-$at = +${LAST_PART}.substr(${TABLE_AT} + $at * ${ENTRY.width}, ${ENTRY.width});
-$length = $at & ${MAX_TOOL_CODE};
-$at = $at >> ${ENTRY.shift};
-return $eval((${LAST_PART} as any).substr($at, $length, $at = $length = 0), ${FIRST.tool}\n`;
+export const TOOL_READER = {
+  head: `export function loadTool($at: any, $length?: any): any {
+$at = ${TABLE_AT} + $at * ${SLICES_OF_TOOL * ENTRY.width};
+return (Object as any).assign($eval(${readEntry(0)}, ${FIRST.tool}\n`,
+  tail: `), { description: ${readEntry(1)}, parameters: ${readEntry(2, ", $at = $length = 0")} });\n}`,
+};
 
 /**
  * The finished bundle: printable ASCII and line feeds, the slices cut out.
@@ -111,8 +119,10 @@ function roomPlaces(text, map, isRoom) {
   const starts = lineStarts(text);
   return (at) => {
     const line = starts.findLastIndex((start) => start <= at);
-    const { source } = originalPositionFor(trace, { line: line + 1, column: at - starts[line] });
-    return !!source && isRoom(source);
+    const column = at - starts[line];
+    // What the build has written has no place of its own, and what stands before it is another file's.
+    const own = decodedMappings(trace)[line].find((segment) => segment[0] === column);
+    return !!own && own.length > 1 && isRoom(trace.sources[own[1]]);
   };
 }
 
@@ -282,8 +292,8 @@ function takeOut(code, tools, texts, isRoomAt) {
   // Tools.
   /** @type {Map<number, any>} */
   const toolBodies = new Map();
-  for (const { callee, arguments: [text, first, ...parts], end } of callsOf(program, "$eval")) {
-    edits.push({ start: callee.start, end: callee.end, by: ["eval"] }, { start: text.end, end: end - 1, by: [] });
+  for (const { callee, arguments: [, first, ...parts], end } of callsOf(program, "$eval")) {
+    edits.push({ start: callee.start, end: callee.end, by: ["eval"] }, { start: code.lastIndexOf(",", first.start), end: end - 1, by: [] });
     parts.forEach((part, i) => toolBodies.set(first.value + i, part.body));
   }
   for (const { start, end, arguments: [number] } of callsOf(program, "$read")) edits.push({ start, end, by: [sliceText(number.value)] });
@@ -341,7 +351,8 @@ function takeOut(code, tools, texts, isRoomAt) {
       at = sizeOf(pieces);
     }
     const { at: last } = parts.at(-1);
-    if (hasTools) pieces.push(`\n//${Array.from({ length: tools }, (_, i) => entry(places.get(FIRST.tool + i), last)).join("")}`);
+    const numbers = Array.from({ length: tools }, (_, i) => [FIRST.tool + i, FIRST.text + 2 * i, FIRST.text + 2 * i + 1]).flat();
+    if (hasTools) pieces.push(`\n//${numbers.map((number) => entry(places.get(number), last)).join("")}`);
     pieces.push(`\n//${MARK}`);
     const size = sizeOf(pieces);
     const isDone = JSON.stringify([...next]) === JSON.stringify([...places]) && JSON.stringify(parts) === JSON.stringify(partsOf(size));

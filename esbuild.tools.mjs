@@ -17,7 +17,7 @@ import fs from "node:fs";
 import path from "node:path";
 import ts from "typescript";
 import { checkTypeScript, formatProblem, syntaxError } from "./esbuild.check.mjs";
-import { FIRST, READER_NAMES, sliceText, TOOL_READER } from "./esbuild.slices.mjs";
+import { READER_NAMES, TOOL_READER } from "./esbuild.slices.mjs";
 
 /** What both provider dialects accept as a tool's name. */
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,63}$/;
@@ -315,8 +315,8 @@ export async function generateTools(toolsDir, root = process.cwd(), isSliced = f
     stripExports(tool, magic, isSliced);
     const isLast = i === tools.length - 1;
     if (isSliced) {
-      magic.prepend(`${i === 0 ? TOOL_READER : ""}, function () {\n`);
-      magic.append(isLast ? "\n});\n}" : "\n}");
+      magic.prepend(`${i === 0 ? TOOL_READER.head : ""}, function () {\n`);
+      magic.append(isLast ? `\n}${TOOL_READER.tail}` : "\n}");
     } else {
       magic.prepend(`${i === 0 ? `export function loadTool(index: number): any {\n` : ""}if (index === ${i}) {\n`);
       magic.append(isLast ? "\n}\n}" : "\n}");
@@ -389,27 +389,25 @@ function hoistImports(tool, number, magic, locals, heads) {
 const asciiJson = (/** @type {any} */ value) =>
   JSON.stringify(value).replace(/[\x7f-\uffff]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
-/** Variables of `loadTool` that hold a slice's texts: read in statements of their own, where the stack is not so deep. */
-const SLICE_TEXTS = { description: "$at", parameters: "$length" };
-
 /**
  * Puts JSON text in the place of `description` and `parameters`.
- * @param {string[]} [slices] takes the texts, where the tool reads them from the bundle's file
+ * @param {string[]} [slices] takes the texts, where `loadTool` reads them from the bundle's file
  */
 function replaceValues(tool, value, magic, slices) {
   const values = { description: value.description, parameters: wireSchema(value.parameters) };
   for (const [name, one] of Object.entries(values)) {
     const property = tool.property(name);
-    const text = slices ? SLICE_TEXTS[name] : byteLiteral(JSON.stringify(one));
-    if (slices) {
-      magic.prepend(`${text} = ${sliceText(FIRST.text + slices.push(asciiJson(one)) - 1)};\n`);
-    }
-    if (property && ts.isPropertyAssignment(property)) {
+    const text = byteLiteral(JSON.stringify(one));
+    if (!property || !(ts.isPropertyAssignment(property) || ts.isShorthandPropertyAssignment(property)))
+      tool.fail(property ?? tool.object, `write ${name} as a property of the object literal`);
+    else if (slices) {
+      slices.push(asciiJson(one));
+      const comma = /^\s*,/.exec(tool.text.slice(property.end));
+      magic.remove(property.getStart(), property.end + (comma ? comma[0].length : 0));
+    } else if (ts.isPropertyAssignment(property)) {
       const { initializer } = property;
       magic.overwrite(initializer.getStart(), initializer.end, text);
-    } else if (property && ts.isShorthandPropertyAssignment(property)) {
-      magic.appendLeft(property.end, `: ${text}`);
-    } else tool.fail(property ?? tool.object, `write ${name} as a property of the object literal`);
+    } else magic.appendLeft(property.end, `: ${text}`);
   }
 }
 

@@ -202,7 +202,7 @@ export async function gatewaySections(): Promise<Section[]> {
           load === direct
             ? "in all: what is taken off the others"
             : way.name.endsWith("slim stream")
-              ? "text waits up to 50 ms for more"
+              ? "text waits up to 100 ms for more"
               : "";
         delays.push({ name, value, unit: "ms", note });
       }

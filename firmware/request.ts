@@ -6,7 +6,7 @@ import { openProvider } from "./provider";
 import { createSseParser, type SseParser } from "./sse";
 import { cutUtf8 } from "./text";
 import { post, type Post } from "./transport";
-import { Todo, type Provider, type ReplyCollector, type Session } from "./types";
+import { Alike, Todo, type Provider, type ReplyCollector, type Session } from "./types";
 
 /**
  * Text is shown in pieces of as many bytes, or what there is of it where nothing comes for a moment: each event costs as much as the reading of
@@ -44,8 +44,10 @@ export interface Exchange extends Post {
   read?: Provider["read"];
   take?(x: Exchange, data: string): void;
   unread: boolean;
-  /** Events that are recognised are thinking. */
-  thinks: boolean;
+  /** What the text of events that are recognised is. */
+  alike: Alike;
+  /** Index of the call that it is of, where it is of one. */
+  index?: any;
   /** sseLineBytes. */
   most: number;
 }
@@ -80,7 +82,8 @@ function attempt(x: Exchange): void {
   if (free < REQUEST_VARIABLES) return x.done(x.own, x.reply, failureWords().memory(free));
   x.code = 0;
   x.kind = "";
-  x.unread = x.thinks = false;
+  x.unread = false;
+  x.alike = Alike.Text;
   x.reply = x.received = x.onQuiet = undefined;
   const content = createBody(x.session, openProvider(), x.withTools && x.session.tools.count > 0);
   content.headers["Content-Type"] = "application/json";
@@ -135,6 +138,9 @@ function takeEvent(x: Exchange, data: string): void {
   }
   const echo = reply.echo.length;
   const before = reply.fresh.length;
+  const count = reply.calls.length;
+  const call = reply.calls[count - 1];
+  const size = call ? call.arguments.length : 0;
   reply.idea = "";
   try {
     x.read!(data, reply);
@@ -146,26 +152,31 @@ function takeEvent(x: Exchange, data: string): void {
     }
     x.unread = true;
   }
-  if (x.kind !== "stream" || reply.calls.length || reply.stop || reply.failure || echo !== reply.echo.length) return;
+  if (x.kind !== "stream" || count !== reply.calls.length || reply.stop || reply.failure || echo !== reply.echo.length) return;
   const fresh = reply.fresh.substr(before);
-  const text = fresh || reply.idea;
+  const args = call ? call.arguments.substr(size) : "";
+  const text = fresh || reply.idea || args;
   // Where nothing but a text came of an event, later ones may differ from it in that text only.
-  if (!text || (fresh && reply.idea)) return;
+  if (!text || text !== fresh + reply.idea + args || /["\\]/.test(text)) return;
   const other = x.into!.learn(text);
   if (!other) return;
-  const seen: any = { fresh: "", echo: "", echoBytes: 0 };
+  const seen: any = { fresh: "", echo: "", echoBytes: 0, idea: "", args: "", calls: reply.calls };
   seen.thought = function (delta: any): void {
     if (delta) seen.idea = delta;
+  };
+  seen.call = function (index: any, id: any, name: any, delta: any): void {
+    seen.args = id || name ? undefined : delta;
+    x.index = index;
   };
   try {
     x.read!(other, seen);
   } catch (e) {
-    seen.idea = seen.fresh = "";
+    seen.args = undefined;
   }
-  // Not where it carries text and thinking, whichever of the two is the one that varies.
-  // With both, the one that does not vary here would be lost of those events where it does.
-  if ((fresh ? seen.fresh : seen.idea) === text + "@" && !(seen.fresh && seen.idea)) x.thinks = !fresh;
-  else x.into!.learn("");
+  // Not where it carries more than one of them, whichever is the one that varies: the one that does not vary here would be
+  // lost of those events where it does.
+  x.alike = fresh ? Alike.Text : args ? Alike.Arguments : Alike.Thought;
+  if (seen.fresh + seen.idea + seen.args !== text + "@") x.into!.learn("");
 }
 
 // Reads what has come. What is shown is shown from here, where the stack is still long.
@@ -180,8 +191,9 @@ function takeBytes(x: Exchange): void {
   }
   while (!x.over) {
     text = sse.alike && sse.alike();
-    if (text && x.thinks) reply.thought(text);
-    else if (text) reply.fresh += text;
+    if (text && x.alike === Alike.Text) reply.fresh += text;
+    else if (text && x.alike === Alike.Thought) reply.thought(text);
+    else if (text) reply.call(x.index, "", "", text);
     const isOver = sse.todo === Todo.Wait || (text = sse.next()) === undefined;
     if (!isOver) x.take!(x, text!);
     while (reply.fresh.length >= SHOWN_BYTES) {

@@ -59,10 +59,10 @@ export function ask(session: Session, text: any, files: any, done: (result: RunR
       done
     );
   // Later, as every other event: the caller's line is over then.
-  setTimeout(function () {
+  Promise.resolve().then(function () {
     session.emit({ type: "final", text: "", stopReason: "transportError", isError: true, message: problem });
     done({ text: "", stopReason: "transportError", message: problem });
-  }, 1);
+  });
 }
 
 function isNoPath(file: any): boolean {

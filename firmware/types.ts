@@ -327,7 +327,15 @@ export enum Mode {
   MaybeCall,
 }
 
-/** What there is in the bytes that came. An enum, since its members stand as numbers in the bundle. */
+/** What the one string is in which events differ. An enum, since its members stand as numbers in the bundle. */
+export enum Alike {
+  Text,
+  Thought,
+  /** Of a tool call. */
+  Arguments,
+}
+
+/** What there is in the bytes that came. */
 export enum Todo {
   /** There may be one of another kind. */
   Next,

@@ -9,7 +9,7 @@ export interface StreamRow {
   events: number;
   /** As the provider sends it. */
   plainBytes: number;
-  /** Slim, from a model so slow that no two events come within 50 ms. */
+  /** Slim, from a model so slow that no two events come within 100 ms. */
   slowBytes: number;
   /** Slim, at one event every 20 ms. */
   fastBytes: number;

@@ -13,8 +13,9 @@ export { MESSAGE_LENGTH, type Dialect, type Words } from "./fields";
 /** The header by which a board asks for it: `1`, or the length in bytes of the longest line that it reads. */
 export const SLIM_HEADER = "x-agent-slim";
 
-/** Milliseconds that text may wait for more of it. A person does not see it, and a fast model sends ten deltas. */
-export const MERGE_MS = 50;
+/** Milliseconds that text may wait for more of it. The board shows text in pieces of 96 bytes, or where none
+ * comes for as long; a model with 50 tokens a second sends five. */
+export const MERGE_MS = 100;
 
 /**
  * Bytes of one line: a third of what a board reads by default (`sseLineBytes`), since it is parsed whole, at about

@@ -112,7 +112,8 @@ describe("a board behind the gateway", () => {
       response.write('data: {"choices":[{"index":0,"delta":{"content":"half"}}]}\n\n');
     });
     const gateway = await startGateway({ upstream });
-    const board = await startBoard(gateway);
+    // The board's clock runs ahead of the gateway's.
+    const board = await startBoard(gateway, { idleTimeoutMs: 600_000, requestTimeoutMs: 900_000 });
     board.type('ask("go")\n');
     await board.expectEvent((event) => event.type === "textDelta");
     gateway.gateway.app.server.closeAllConnections();
