@@ -13,6 +13,8 @@ import { Alike, Todo, type Provider, type ReplyCollector, type Session } from ".
  * ten deltas. How the stream was cut makes no difference to that.
  */
 const SHOWN_BYTES = 96;
+/** Bytes of a call's arguments from which on it is looked whether more come in events that are alike. */
+const LEARN_BYTES = 24;
 /** Variables that a request takes at the most, with its reply and a tool. */
 const REQUEST_VARIABLES = 800;
 
@@ -42,7 +44,7 @@ export interface Exchange extends Post {
   into?: SseParser;
   reply?: ReplyCollector;
   read?: Provider["read"];
-  take?(x: Exchange, data: string): void;
+  take?(x: Exchange, data: string | undefined): boolean;
   unread: boolean;
   /** What the text of events that are recognised is. */
   alike: Alike;
@@ -129,12 +131,14 @@ function takeHead(code: number, received: Record<string, string>, x: Exchange): 
   beginReply(x);
 }
 
-function takeEvent(x: Exchange, data: string): void {
+// Takes what the parser gave, and lets go of it as soon as it is read. True where there is no event.
+function takeEvent(x: Exchange, data: string | undefined): boolean {
   const reply = x.reply!;
+  if (data === undefined) return true;
   if (!data) {
     reply.flush();
     x.session.emit({ type: "error", message: "a line of the reply is longer than sseLineBytes (" + x.most + ") and was left out" });
-    return;
+    return false;
   }
   const echo = reply.echo.length;
   const before = reply.fresh.length;
@@ -152,14 +156,16 @@ function takeEvent(x: Exchange, data: string): void {
     }
     x.unread = true;
   }
-  if (x.kind !== "stream" || count !== reply.calls.length || reply.stop || reply.failure || echo !== reply.echo.length) return;
+  data = "";
+  if (x.kind !== "stream" || count !== reply.calls.length || reply.stop || reply.failure || echo !== reply.echo.length) return false;
   const fresh = reply.fresh.substr(before);
-  const args = call ? call.arguments.substr(size) : "";
+  // Short ones are over before it pays.
+  const args = size >= LEARN_BYTES ? call.arguments.substr(size) : "";
   const text = fresh || reply.idea || args;
   // Where nothing but a text came of an event, later ones may differ from it in that text only.
-  if (!text || text !== fresh + reply.idea + args || /["\\]/.test(text)) return;
+  if (!text || text !== fresh + reply.idea + args || /["\\]/.test(text)) return false;
   const other = x.into!.learn(text);
-  if (!other) return;
+  if (!other) return false;
   const seen: any = { fresh: "", echo: "", echoBytes: 0, idea: "", args: "", calls: reply.calls };
   seen.thought = function (delta: any): void {
     if (delta) seen.idea = delta;
@@ -177,6 +183,7 @@ function takeEvent(x: Exchange, data: string): void {
   // lost of those events where it does.
   x.alike = fresh ? Alike.Text : args ? Alike.Arguments : Alike.Thought;
   if (seen.fresh + seen.idea + seen.args !== text + "@") x.into!.learn("");
+  return false;
 }
 
 // Reads what has come. What is shown is shown from here, where the stack is still long.
@@ -194,8 +201,7 @@ function takeBytes(x: Exchange): void {
     if (text && x.alike === Alike.Text) reply.fresh += text;
     else if (text && x.alike === Alike.Thought) reply.thought(text);
     else if (text) reply.call(x.index, "", "", text);
-    const isOver = sse.todo === Todo.Wait || (text = sse.next()) === undefined;
-    if (!isOver) x.take!(x, text!);
+    const isOver = sse.todo === Todo.Wait || x.take!(x, sse.next());
     while (reply.fresh.length >= SHOWN_BYTES) {
       text = reply.fresh;
       reply.fresh = cutUtf8(text, SHOWN_BYTES) || text;
