@@ -11,8 +11,8 @@ import type { AgentEvent, ReplyCall, ReplyCollector, Session, ToolResult } from 
 /** Bytes kept of what a call came to, in case it is made again. */
 const OUTCOME_BYTES = 120;
 
-/** What stands around the text of an answer, and the least that is kept of it. Bytes. */
-const FRAME_BYTES = 64;
+/** The least that is kept of a text, in bytes. */
+const LEAST_BYTES = 64;
 
 // What changes the history of a conversation. The provider is opened first, and not within the call: this is the deepest
 // path of a run.
@@ -21,15 +21,10 @@ export function edit(session: Session) {
   return editHistory(session.history!, setting("messageTrim"), provider);
 }
 
-// Appends a message to the history; false where it does not fit. With `most`, its text is cut until it is not much longer
-// than as many bytes: text that is all escapes grows when it is written.
-export function remember(session: Session, kind: number, text: string, calls?: ReplyCall[], isError?: boolean, echo?: string, most?: number): boolean {
+// Appends a message to the history; false where it does not fit.
+export function remember(session: Session, kind: number, text: string, calls?: ReplyCall[], isError?: boolean, echo?: string): boolean {
   const provider = openProvider();
-  let message = provider.compose(kind, text, calls, isError, echo);
-  while (most && message.length > most + FRAME_BYTES && text.length > FRAME_BYTES) {
-    text = limitText(text, text.length >> 1);
-    message = provider.compose(kind, text, calls, isError, echo);
-  }
+  const message = provider.compose(kind, text, calls, isError, echo);
   return editHistory(session.history!, setting("messageTrim"), provider).append(message, kind);
 }
 
@@ -44,7 +39,7 @@ export function afterReply(own: Run, reply: ReplyCollector | undefined, failure?
 
   // Text cut until it fits as JSON: text that is all escapes grows when it is written.
   function fit(text: string): string {
-    while (text.length > FRAME_BYTES && wireText(text).length > share) text = limitText(text, text.length >> 1);
+    while (text.length > LEAST_BYTES && wireText(text).length > share) text = limitText(text, text.length >> 1);
     return text;
   }
 
@@ -53,7 +48,7 @@ export function afterReply(own: Run, reply: ReplyCollector | undefined, failure?
     if (reply!.stop === "length")
       session.emit({ type: "error", message: "the answer was cut at maxTokens (" + setting("maxTokens") + " tokens)" });
     if (!text.trim()) return end(own, "done", "", "the model's answer is empty: ask again, or check the model (" + setting("model") + ")");
-    remember(session, ANSWER, text, undefined, false, undefined, share);
+    remember(session, ANSWER, fit(text));
     end(own, own.bare ? "maxIterations" : "done", text);
   }
 

@@ -438,19 +438,6 @@ describe("slices", () => {
       expect(() => run(code, { agent: text }), text.slice(0, 20)).toThrow(/^put dist\/agent.js into the Storage as agent/);
   });
 
-  it("are not evaluated out of a file that is changed meanwhile", async () => {
-    const { code } = await build(files);
-    const other = (await build({ ...files, "tools/b.ts": tool("b") })).code;
-    const { result, files: stored } = run(code);
-    const half = code.slice(0, code.length >> 1);
-    for (const text of [other, half, half.padEnd(code.length, "\xff"), undefined]) {
-      stored.agent = text;
-      expect(() => result.loadTool(1)).toThrow("the agent's file was changed: start anew with reset()");
-    }
-    stored.agent = code;
-    expect(result.loadTool(1).execute(3)).toBe(7);
-  });
-
   it("have a mark that is another one for every bundle", async () => {
     const mark = (await build(files)).code.slice(-8);
     expect(mark).toMatch(/^[0-9a-f]{8}$/);

@@ -131,6 +131,8 @@ describe("what is refused", () => {
     ["E.on('agent', f)", /must not use on,/],
     ["E.removeAllListeners()", /must not use removeAllListeners/],
     ["var $n = 0", /must not use \$n/],
+    ["$a = 1", /must not use \$a,/],
+    ["let $element = 1", /must not use \$element/],
     ["function f(a, $) {}", /must not use \$,/],
     ["await f()", "Espruino has no await (line 1)"],
     ["let [a] = b", /no destructuring/],

@@ -70,6 +70,15 @@ describe("process.memory", () => {
     expect(Math.abs(usage(typed) - start - 42)).toBeLessThanOrEqual(2);
   });
 
+  it("counts what was read from flash, and functions that were made of it, as places there", () => {
+    const board = makeBoard();
+    board.storage.api.write("m", `return "${"x".repeat(3000)}"`);
+    const before = usage(board);
+    board.evaluate('var all=require("Storage").read("m"),part=all.substr(100,2000),f=Function("a",all)');
+    expect(usage(board) - before).toBeLessThanOrEqual(12);
+    expect(board.evaluate("f().length")).toBe(3000);
+  });
+
   it("counts timers, listeners and constants", () => {
     const board = makeBoard();
     const before = usage(board);

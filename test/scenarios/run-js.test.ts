@@ -278,6 +278,8 @@ describe("run_js and what is not its own", () => {
     "ESP32.reboot()",
     "var $n = 0",
     "function f($n) {}",
+    "$a()",
+    "$Z = 1",
   ];
   scenario("it cannot use", runs(words), async ({ board }) => {
     expect(await results(board)).toEqual(
