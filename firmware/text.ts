@@ -116,8 +116,20 @@ export function readWhole(text: string): any {
   }
 }
 
+/** Bytes of a text that are looked at as one: those without any beyond ASCII take a tenth of the others' work. */
+const QUOTED_BYTES = 96;
+
 // A text as a JSON string for the wire. Every byte that is no part of valid UTF-8 becomes U+FFFD: one bad byte in the
 // history would make a server refuse every request that follows.
 export function wireText(text: string): string {
-  return /[\x80-\xff]/.test(text) ? quoteBytes(repairUtf8(text)) : JSON.stringify(text);
+  if (!/[\x80-\xff]/.test(text)) return JSON.stringify(text);
+  let out = '"';
+  for (let at = 0; at < text.length; ) {
+    let piece = text.substr(at, QUOTED_BYTES + 1);
+    piece = cutUtf8(piece, QUOTED_BYTES) || piece.substr(0, QUOTED_BYTES);
+    at += piece.length;
+    piece = /[\x80-\xff]/.test(piece) ? quoteBytes(repairUtf8(piece)) : JSON.stringify(piece);
+    out += piece.substring(1, piece.length - 1);
+  }
+  return out + '"';
 }

@@ -45,20 +45,20 @@ export function createSerial(session: Session): Channel {
     midLine: false,
     thought: false,
     write: function (text, all) {
-      // The usual case, in few words: it goes on with a line.
-      if (!all && !channel.close && rest.length + text.length <= LINE_BYTES && !/[\n\x1b]/.test(text)) {
-        rest += text;
-        return;
+      // Most text goes on with a line; to split one takes the board longer than all the rest.
+      if (all || channel.close || /[\n\x1b]/.test(text)) {
+        if (text.indexOf("\x1b") >= 0) text = text.split("\x1b").join("");
+        if (channel.close) {
+          if (all) text = (channel.midLine ? "\n" : "") + text;
+          if (text) channel.midLine = !text.endsWith("\n");
+          return channel.device.write(text.indexOf("\n") < 0 ? text : text.split("\n").join("\r\n"));
+        }
+        const lines = (rest + (all && rest && text ? "\n" : "") + text).split("\n");
+        rest = "";
+        text = all ? "" : lines.pop()!;
+        for (const one of lines) if (one || !all) print(one);
       }
-      if (text.indexOf("\x1b") >= 0) text = text.split("\x1b").join("");
-      if (channel.close) {
-        if (all) text = (channel.midLine ? "\n" : "") + text;
-        if (text) channel.midLine = !text.endsWith("\n");
-        return channel.device.write(text.split("\n").join("\r\n"));
-      }
-      const lines = (rest + (all && rest && text ? "\n" : "") + text).split("\n");
-      rest = all ? "" : lines.pop()!;
-      for (const one of lines) if (one || !all) print(one);
+      rest += text;
       const space = rest.length > LINE_BYTES ? rest.lastIndexOf(" ") : -1;
       if (space < 0) return;
       print(rest.substr(0, space));
