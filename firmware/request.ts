@@ -171,8 +171,9 @@ function takeEvent(x: Exchange, data: string | undefined): boolean {
     if (delta) seen.idea = delta;
   };
   seen.call = function (index: any, id: any, name: any, delta: any): void {
-    seen.args = id || name ? undefined : delta;
-    x.index = index;
+    // An event may have pieces of several calls.
+    seen.args = id || name ? undefined : seen.args + delta;
+    if (delta) x.index = index;
   };
   try {
     x.read!(other, seen);
