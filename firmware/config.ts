@@ -8,8 +8,11 @@ import { fromJson, toJson } from "./text";
  * Only what was set is held in RAM; a default is made when it is asked for.
  */
 
-/** What was set on this board, by name. */
-let overrides: Record<string, any> = {};
+/**
+ * What was set on this board, by name: under a name that the board leaves out where it prints an object. All globals are
+ * printed by `global` and `dump()`, and keys are among the settings.
+ */
+const kept: Record<string, Record<string, any>> = { "\xff*": {} };
 /** What a sub-agent sets otherwise while it runs. */
 let overlay: Record<string, any> | undefined;
 
@@ -112,6 +115,7 @@ export function layOver(settings: Record<string, any> | undefined, instead?: Rec
 // The value in force: a sub-agent's own, what was set, else the default. A text that has no default is "".
 export function setting(name: string): any {
   if (overlay && name in overlay) return overlay[name];
+  const overrides = kept["\xff*"];
   if (name in overrides) return overrides[name];
   const limit = limitOf(name);
   if (limit) return limit[0];
@@ -254,6 +258,7 @@ export function openSettings(): Settings {
       else good[name] = values[name];
     }
     if (problems.length && allOrNothing) return problems;
+    const overrides = kept["\xff*"];
     for (const name in good) {
       if (good[name] === null) delete overrides[name];
       else overrides[name] = good[name];
@@ -266,7 +271,7 @@ export function openSettings(): Settings {
     problemOf: problemOf,
     apply: apply,
     load: function () {
-      overrides = {};
+      kept["\xff*"] = {};
       const text = require("Storage").read("agent.json");
       if (text === undefined) return "";
       let values;
@@ -281,7 +286,7 @@ export function openSettings(): Settings {
       return problems.length ? "agent.json: " + problems.join("; ") + " (using the default)" : "";
     },
     save: function () {
-      return writeFile("agent.json", [toJson(overrides)]);
+      return writeFile("agent.json", [toJson(kept["\xff*"])]);
     },
   };
 }

@@ -21,6 +21,10 @@ describe("words at the console", () => {
     expect(await board.runLine("new Date(0)")).not.toMatch(/cleanup|tools ready|chat/);
     expect(await board.runLine("Promise.resolve(1)")).not.toMatch(/cleanup|tools ready|chat/);
     expect(await board.runLine("list_tools")).toContain("gpio_write");
+    // The settings are among the globals: withBoard looks for the key in what was printed.
+    for (const code of ["global", "[global]", "({a:global})"]) {
+      expect(await board.runLine(code)).not.toMatch(/cleanup|tools ready|chat|apiKey/);
+    }
   });
 
   scenario("cleanup_agent prints the memory before and after, and init works again", {}, async ({ board }) => {
