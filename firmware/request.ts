@@ -13,8 +13,6 @@ import { Alike, Todo, type Provider, type ReplyCollector, type Session } from ".
  * ten deltas. How the stream was cut makes no difference to that.
  */
 const SHOWN_BYTES = 96;
-/** Bytes of a call's arguments from which on it is looked whether more come in events that are alike. */
-const LEARN_BYTES = 24;
 /** Variables that a request takes at the most, with its reply and a tool. */
 const REQUEST_VARIABLES = 800;
 
@@ -159,8 +157,7 @@ function takeEvent(x: Exchange, data: string | undefined): boolean {
   data = "";
   if (x.kind !== "stream" || count !== reply.calls.length || reply.stop || reply.failure || echo !== reply.echo.length) return false;
   const fresh = reply.fresh.substr(before);
-  // Short ones are over before it pays.
-  const args = size >= LEARN_BYTES ? call.arguments.substr(size) : "";
+  const args = call ? call.arguments.substr(size) : "";
   const text = fresh || reply.idea || args;
   // Where nothing but a text came of an event, later ones may differ from it in that text only.
   if (!text || text !== fresh + reply.idea + args || /["\\]/.test(text)) return false;
