@@ -55,7 +55,8 @@ export function post(o: Post): (failure: null) => void {
   // Ends the request: what failed; null for an abort; nothing, or what the board tells of its socket, where the answer is over.
   function end(failure?: any): void {
     const isWhole = failure === undefined || typeof failure === "boolean";
-    if (isWhole) ready();
+    // Also where sending failed because the server has answered and closed the connection by then.
+    if (failure !== null && !o.onHead) ready();
     if (over) return;
     over = true;
     if (o.close) o.close();

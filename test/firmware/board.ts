@@ -70,6 +70,8 @@ export interface SeenRequest {
   data(piece: string): void;
   /** The connection ends. As on the board, a reset after the headers looks the same. */
   end(): void;
+  /** Sending fails. */
+  fail(message: string): void;
 }
 
 /** The firmware's rooms on a board of its own: nothing is shared with another one. */
@@ -92,7 +94,7 @@ export function bootFirmware() {
   const http = {
     request(options: any, onResponse: (response: any) => void) {
       const listeners: Record<string, (value?: any) => void> = {};
-      const on = (event: string, listener: () => void) => (listeners[event] = listener);
+      const on = (event: string, listener: (value?: any) => void) => (listeners[event] = listener);
       let sent = false;
       let ended = false;
       const request = {
@@ -134,6 +136,10 @@ export function bootFirmware() {
         end() {
           ended = true;
           listeners.close?.();
+        },
+        fail(message) {
+          ended = true;
+          listeners.error?.({ message });
         },
       };
       requests.push(seen);

@@ -9,8 +9,11 @@ export interface Answer {
   status?: number;
   headers?: Record<string, string>;
   pieces: string[];
-  /** `reset` ends the connection as the board sees one, `hang` leaves it open. */
-  end?: "reset" | "hang";
+  /**
+   * `reset` ends the connection as the board sees one, `hang` leaves it open; with `early`, the server answers and closes
+   * it while the request is being sent.
+   */
+  end?: "reset" | "hang" | "early";
 }
 
 /** What one exchange with the model came to, as text rather than bytes. */
@@ -54,10 +57,11 @@ export function exchangeWith(firmware: Firmware, tools: Registry, answers: Answe
     const request = requests[first + i];
     if (!request) throw new Error("no request, and no end");
     const answer = answers[Math.min(i, answers.length - 1)]!;
-    request.receive();
+    if (answer.end !== "early") request.receive();
     request.head(answer.status ?? 200, answer.headers);
     for (const piece of answer.pieces) request.data(piece);
-    if (answer.end !== "hang") request.end();
+    if (answer.end === "early") request.fail("This socket is closed");
+    else if (answer.end !== "hang") request.end();
     // Silence ends at a timeout, and a retry comes after its wait.
     while (!reply && clock.pending() && requests.length === first + i + 1)
       clock.advance(clock.nextDue()! - clock.now());

@@ -620,6 +620,16 @@ describe("an answer that is one JSON text", () => {
 });
 
 describe("failures before an answer", () => {
+  it("are none where the server answers and closes while the request is being sent", () => {
+    const pieces = [delta({ content: "fine" }) + finish("stop")];
+    expect(exchangeWith(firmware, tools, [{ pieces, end: "early" }])).toMatchObject({ text: "fine", failure: undefined });
+    const { failure } = exchangeWith(firmware, tools, [{ status: 413, pieces: ['{"error":"too large"}'], end: "early" }]);
+    expect(failure!.message).toContain("too large");
+    const lost = exchangeWith(firmware, tools, [{ pieces: [], end: "early" }, OK]);
+    expect(lost).toMatchObject({ text: "fine", failure: undefined });
+    expect(lost.waits).toHaveLength(1);
+  });
+
   it("quotes the server's own words, however they are cut", () => {
     for (const size of [50, 590, 700, 1500]) {
       const body = JSON.stringify({ error: { message: "quota of model m is used up", details: "x".repeat(size) } });
