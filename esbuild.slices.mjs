@@ -9,7 +9,8 @@
  * - for the files named as rooms, the function itself, made anew wherever it is named: it costs nothing at rest, and is gone
  *   when nobody holds it any more.
  *
- * Both are made as `$f("parameter", $A.substr(at, length))`, where `$f` is `Function` and `$A` a part of the file: on the
+ * Both are made as `$f("parameter", $A.substr(at, length))`, where `$f` is `Function` (`$g` with a first parameter that most
+ * have), and `$A` a part of the file: on the
  * board such strings are places in its flash, and cost one variable each. A function that is made so has no scope. One
  * that stands in another keeps the scopes that it was made in, and costs 4 variables more if these are two, as they were
  * with a module around all: an array of them, in every function. That is why the program's variables are globals. They
@@ -53,7 +54,9 @@ const LAST_PART = "$Z";
 /** Numbers of slices: functions, the tools' code, their texts (two each). */
 export const FIRST = { function: 0, tool: 1000, text: 5000 };
 /** Names that only exist until the slices are cut, and those of what reads them. */
-export const SLICE_NAMES = ["$eval", "$value", "$read", "$f", "$own", LAST_PART];
+export const SLICE_NAMES = ["$eval", "$value", "$read", "$f", "$g", "$own", LAST_PART];
+/** What esbuild calls the first parameter of nearly every function: `$g` makes those that have it. */
+const USUAL_PARAMETER = "e";
 /** Names of globals that are not the program's. */
 const TAKEN_NAMES = [...SLICE_NAMES, ...PARTS, "$n"];
 /** What `$value` mentions besides the value. */
@@ -80,7 +83,7 @@ function partsOf(size) {
 const prelude = (/** @type {{ name: string, at: number }[]} */ parts) =>
   `$own="agent";if(require("Storage").read($own,${END_AT},${MARK.length})!=="${MARK}")$own=require("Storage").list().find(function(n){return require("Storage").read(n,${END_AT},${MARK.length})==="${MARK}"});` +
   `if(!$own)throw Error(${JSON.stringify(NO_FILE)});` +
-  `${parts.map(({ name, at }) => `${name}=require("Storage").read($own,${at},${PART.bytes});`).join("")}$f=Function;`;
+  `${parts.map(({ name, at }) => `${name}=require("Storage").read($own,${at},${PART.bytes});`).join("")}$f=Function;$g=$f.bind(0,"${USUAL_PARAMETER}");`;
 
 /** TypeScript text: the slice whose entry in the table stands so many entries behind `$at`. `more` is evaluated last. */
 const readEntry = (/** @type {number} */ place, more = "") =>
@@ -253,8 +256,10 @@ function takeOut(code, tools, texts, isRoomAt) {
     const outer = own.through.find(({ resolved }) => resolved && resolved.scope !== scope);
     if (outer) throw new Error(`a function of the program uses ${outer.identifier.name}, which is neither global nor its own`);
     bodies.set(number, [node.body.start + 1, node.body.end - 1]);
-    const parameters = node.params.map(({ name }) => `"${name}",`).join("");
-    return `$f(${parameters}${sliceText(number++)})`;
+    const names = node.params.map(({ name }) => name);
+    const maker = names[0] === USUAL_PARAMETER ? "$g" : "$f";
+    const parameters = (maker === "$g" ? names.slice(1) : names).map((name) => `"${name}",`).join("");
+    return `${maker}(${parameters}${sliceText(number++)})`;
   };
   const shorthands = new Set();
   walk(program, (node) => void (node.type === "Property" && node.shorthand && shorthands.add(node.value.start)));

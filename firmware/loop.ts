@@ -79,14 +79,14 @@ function begin(own: Run, text: string, media: string): void {
   const before = edit(session).takePrompt();
   const all = joinPrompts(before, text, media, session.history!.bytes.length >> 1);
   if (!remember(session, all.media ? HAS_MEDIA + USER : USER, all.text, undefined, false, all.media))
-    return end(own, "transportError", "", "the prompt does not fit into the history: raise historyBytes");
+    return fail(own, "the prompt does not fit into the history: raise historyBytes");
   own.fresh = false;
   later(own, turn);
 }
 
 // Out of memory and an overflow of the stack interrupt a step and pass every `catch`: nothing is left that would go on.
 function look(own: Run): void {
-  if (!own.wait && !own.stop) end(own, "transportError", "", INTERRUPTED);
+  if (!own.wait && !own.stop) fail(own, INTERRUPTED);
 }
 
 // Goes on with a step from the idle loop: callers are deep in the stack, or one of many in a row. A timer costs 9 variables,
@@ -103,7 +103,7 @@ function goOn(own: Run, step: (own: Run) => void): void {
     if (own.done) step(own);
   } catch (e) {
     const words = (e as any).message;
-    end(own, "transportError", "", words ? "interrupted: " + words : INTERRUPTED);
+    fail(own, words ? "interrupted: " + words : INTERRUPTED);
   }
 }
 
@@ -123,6 +123,11 @@ function takeReply(own: Run, reply: ReplyCollector | undefined, failure?: Failur
   later(own, function () {
     afterReply(own, reply, failure && failure.message);
   });
+}
+
+// Ends a run that cannot go on.
+export function fail(own: Run, message: string): void {
+  end(own, "transportError", "", message);
 }
 
 // Ends the run, once. With a message it failed.

@@ -1,7 +1,7 @@
 import { createCaller } from "./caller";
 import { setting } from "./config";
 import { ANSWER, CALLS, ECHO_CALLS, editHistory, HAS_MEDIA, RESULT } from "./history";
-import { end, later, turn, type Run } from "./loop";
+import { end, fail, later, turn, type Run } from "./loop";
 import { prepareParts } from "./media";
 import { openProvider } from "./provider";
 import { find, load } from "./registry";
@@ -93,7 +93,7 @@ export function afterReply(own: Run, reply: ReplyCollector | undefined, failure?
       call.name = cutUtf8(call.name.replace(/[^a-zA-Z0-9_\-]/g, "_"), 63) || "unnamed";
     }
     if (!remember(session, reply!.echo ? ECHO_CALLS : CALLS, cutUtf8(reply!.text, share >> 2), calls, false, reply!.echo))
-      return end(own, "transportError", "", "the model's tool calls do not fit into the history: raise historyBytes");
+      return fail(own, "the model's tool calls do not fit into the history: raise historyBytes");
     reply = undefined;
     const runnable: any[] = [];
     for (const call of calls) if (!call.problem) runnable.push({ id: call.id, name: call.name, arguments: call.arguments });
@@ -127,7 +127,7 @@ export function afterReply(own: Run, reply: ReplyCollector | undefined, failure?
     }
     session.emit(event);
     if (!remember(session, RESULT, content, [call], result.isError))
-      return end(own, "transportError", "", "the tool results do not fit into the history: raise historyBytes");
+      return fail(own, "the tool results do not fit into the history: raise historyBytes");
     later(own, function () {
       nextCall(calls);
     });
@@ -140,7 +140,7 @@ export function afterReply(own: Run, reply: ReplyCollector | undefined, failure?
       const media = own.media;
       own.media = "";
       if (!remember(session, RESULT + HAS_MEDIA, "", undefined, false, media))
-        return end(own, "transportError", "", "the files of the tools do not fit into the history: raise historyBytes");
+        return fail(own, "the files of the tools do not fit into the history: raise historyBytes");
     }
     if (!call && !last) return later(own, turn);
     if (!call) {
