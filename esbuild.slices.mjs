@@ -29,11 +29,8 @@ import * as acorn from "acorn";
 import { analyze } from "eslint-scope";
 import { crc32 } from "node:zlib";
 
-/** Stands for the mark, with as many characters. */
-const MARK = "M4RKM4RK";
-/** Stand for where the table of tools and the last mark begin. */
-const TABLE_AT = "79999";
-const END_AT = "799981";
+/** Characters of the mark. */
+const MARK_LENGTH = 8;
 /** One entry of the table: where a tool's slice begins, times 8192, and how long it is. */
 const ENTRY = { shift: 13, width: 10 };
 
@@ -51,10 +48,13 @@ const PART = { bytes: 65_000, step: 56_000 };
 const PARTS = ["$A", "$B", "$C", "$D"];
 const LAST_PART = "$Z";
 
+/** How often places are looked for anew, since each depends on the digits of all others. */
+const MAX_TURNS = 50;
+
 /** Numbers of slices: functions, the tools' code, their texts (two each). */
 export const FIRST = { function: 0, tool: 1000, text: 5000 };
 /** Names that only exist until the slices are cut, and those of what reads them. */
-export const SLICE_NAMES = ["$eval", "$value", "$read", "$f", "$g", "$own", LAST_PART];
+export const SLICE_NAMES = ["$eval", "$value", "$read", "$table", "$f", "$g", "$own", LAST_PART];
 /** What esbuild calls the first parameter of nearly every function: `$g` makes those that have it. */
 const USUAL_PARAMETER = "e";
 /** Names of globals that are not the program's. */
@@ -65,6 +65,8 @@ export const READER_NAMES = "$at, $length";
 /** Stands for the text of a slice until its place is known. */
 export const sliceText = (/** @type {number} */ number) => `$read(${number})`;
 const SLICE_TEXTS = /\$read\((\d+)\)/g;
+/** Stands for where the table of tools begins in the last part. */
+const TABLE = "$table";
 
 const NO_FILE = `put dist/agent.js into the Storage as agent, whole and unchanged, and then require("agent")`;
 
@@ -79,9 +81,9 @@ function partsOf(size) {
   return [...parts, { name: LAST_PART, at: last }];
 }
 
-/** What the bundle begins with: it finds its own file, whatever it is called, and its parts. */
-const prelude = (/** @type {{ name: string, at: number }[]} */ parts) =>
-  `$own="agent";if(require("Storage").read($own,${END_AT},${MARK.length})!=="${MARK}")$own=require("Storage").list().find(function(n){return require("Storage").read(n,${END_AT},${MARK.length})==="${MARK}"});` +
+/** What the bundle begins with: it finds its own file, whatever it is called, by the mark at its end, and its parts. */
+const prelude = (/** @type {{ name: string, at: number }[]} */ parts, /** @type {number} */ size, mark = "".padEnd(MARK_LENGTH)) =>
+  `$own="agent";if(require("Storage").read($own,${size - MARK_LENGTH},${MARK_LENGTH})!=="${mark}")$own=require("Storage").list().find(function(n){return require("Storage").read(n,${size - MARK_LENGTH},${MARK_LENGTH})==="${mark}"});` +
   `if(!$own)throw Error(${JSON.stringify(NO_FILE)});` +
   `${parts.map(({ name, at }) => `${name}=require("Storage").read($own,${at},${PART.bytes});`).join("")}$f=Function;$g=$f.bind(0,"${USUAL_PARAMETER}");`;
 
@@ -95,7 +97,7 @@ const readEntry = (/** @type {number} */ place, more = "") =>
  */
 export const TOOL_READER = {
   head: `export function loadTool($at: any, $length?: any): any {
-$at = ${TABLE_AT} + $at * ${SLICES_OF_TOOL * ENTRY.width};
+$at = ${TABLE} + $at * ${SLICES_OF_TOOL * ENTRY.width};
 return (Object as any).assign($eval(${readEntry(0)}, ${FIRST.tool}\n`,
   tail: `), { description: ${readEntry(1)}, parameters: ${readEntry(2, ", $at = $length = 0")} });\n}`,
 };
@@ -262,11 +264,16 @@ function takeOut(code, tools, texts, isRoomAt) {
     return `${maker}(${parameters}${sliceText(number++)})`;
   };
   const shorthands = new Set();
-  walk(program, (node) => void (node.type === "Property" && node.shorthand && shorthands.add(node.value.start)));
+  const objects = new Set();
+  walk(program, (node) => {
+    if (node.type === "Property" && node.shorthand) shorthands.add(node.value.start);
+    if (node.type === "MemberExpression") objects.add(node.object.start);
+  });
   const replace = (variable, by) => {
     for (const { identifier } of variable.references) {
       const { start, end, name } = identifier;
-      edits.push({ start, end, by: [shorthands.has(start) ? `${name}:${by}` : by] });
+      const text = objects.has(start) && /^\d/.test(by) ? `(${by})` : by;
+      edits.push({ start, end, by: [shorthands.has(start) ? `${name}:${text}` : text] });
     }
   };
 
@@ -302,6 +309,8 @@ function takeOut(code, tools, texts, isRoomAt) {
     parts.forEach((part, i) => toolBodies.set(first.value + i, part.body));
   }
   for (const { start, end, arguments: [number] } of callsOf(program, "$read")) edits.push({ start, end, by: [sliceText(number.value)] });
+  const table = manager.globalScope.through.find(({ identifier }) => identifier.name === TABLE);
+  if (table) edits.push({ start: table.identifier.start, end: table.identifier.end, by: [TABLE] });
   edits.sort((a, b) => a.start - b.start || b.end - a.end);
   // Not those within what is taken out as a whole.
   const outer = (start, end) => {
@@ -310,7 +319,6 @@ function takeOut(code, tools, texts, isRoomAt) {
   };
   const piecesOf = (start, end) => edited(outer(start, end), start, end);
 
-  const hasTools = code.includes(TABLE_AT);
   /** @type {(string | [number, number])[]} */
   const main = [];
   for (const statement of program.body) {
@@ -330,48 +338,52 @@ function takeOut(code, tools, texts, isRoomAt) {
   const slices = new Map();
   for (const [number, [start, end]] of bodies) slices.set(number, piecesOf(start, end));
   for (const [number, body] of toolBodies) slices.set(number, statements(body, piecesOf));
-  if (hasTools) texts.forEach((text, i) => slices.set(FIRST.text + i, [text]));
+  if (table) texts.forEach((text, i) => slices.set(FIRST.text + i, [text]));
   if (!slices.size) return { ...make(code, main), tooLong: [] };
 
   /** Where slices begin, and how long they are, by number. @type {Map<number, { at: number, length: number }>} */
   let places = new Map([...slices.keys()].map((number) => [number, { at: 0, length: 0 }]));
-  let parts = partsOf(0);
-  const placed = (piece) =>
-    typeof piece !== "string" ? piece : piece.replace(SLICE_TEXTS, (_, number) => {
-      const { at, length } = places.get(Number(number));
-      const part = parts.findLast((one) => one.at <= at && at + length <= one.at + PART.bytes) ?? parts[0];
-      return `${part.name}.substr(${at - part.at},${length})`;
-    });
+  let size = 0;
+  let tableAt = 0;
   const sizeOf = (pieces) => pieces.reduce((sum, piece) => sum + (typeof piece === "string" ? piece.length : piece[1] - piece[0]), 0);
 
   // A place is as long as its digits: it depends on all others.
-  for (;;) {
-    const pieces = [prelude(parts), ...main].map(placed);
+  for (let turns = 0; turns < MAX_TURNS; turns++) {
+    const parts = partsOf(size);
+    const { at: last } = parts.at(-1);
+    const placed = (piece) =>
+      typeof piece !== "string" ? piece : piece.replace(TABLE, String(tableAt - last)).replace(SLICE_TEXTS, (_, number) => {
+        const { at, length } = places.get(Number(number));
+        const part = parts.findLast((one) => one.at <= at && at + length <= one.at + PART.bytes) ?? parts[0];
+        return `${part.name}.substr(${at - part.at},${length})`;
+      });
+    const program = main.map(placed);
     const next = new Map();
-    let at = sizeOf(pieces);
+    const pieces = [];
+    let at = prelude(parts, size).length + sizeOf(program);
     for (const [number, slice] of slices) {
       const text = slice.map(placed);
       next.set(number, { at: at + 3, length: sizeOf(text) });
       pieces.push("\n//", ...text);
-      at = sizeOf(pieces);
+      at += 3 + sizeOf(text);
     }
-    const { at: last } = parts.at(-1);
     const numbers = Array.from({ length: tools }, (_, i) => [FIRST.tool + i, FIRST.text + 2 * i, FIRST.text + 2 * i + 1]).flat();
-    if (hasTools) pieces.push(`\n//${numbers.map((number) => entry(places.get(number), last)).join("")}`);
-    pieces.push(`\n//${MARK}`);
-    const size = sizeOf(pieces);
-    const isDone = JSON.stringify([...next]) === JSON.stringify([...places]) && JSON.stringify(parts) === JSON.stringify(partsOf(size));
+    const before = [size, tableAt, ...[...places].flat().map((place) => JSON.stringify(place))].join();
+    if (table) {
+      pieces.push(`\n//${numbers.map((number) => entry(places.get(number), last)).join("")}`);
+      tableAt = at + 3;
+      at += 3 + numbers.length * ENTRY.width;
+    }
+    pieces.push("\n//");
+    size = at + 3 + MARK_LENGTH;
     places = next;
-    parts = partsOf(size);
-    if (!isDone) continue;
-    const whole = make(code, pieces);
-    const text = whole.text
-      .replaceAll(new RegExp(`\\b${TABLE_AT}\\b`, "g"), String(at + 3 - last).padStart(TABLE_AT.length))
-      .replaceAll(new RegExp(`\\b${END_AT}\\b`, "g"), String(size - MARK.length).padStart(END_AT.length));
-    const mark = crc32(text).toString(16).padStart(8, "0");
-    const lengths = Array.from({ length: tools }, (_, tool) => ({ tool, length: places.get(FIRST.tool + tool)?.length ?? 0 }));
-    return { text: text.replaceAll(MARK, mark), runs: whole.runs, tooLong: lengths.filter(({ length }) => length > MAX_TOOL_CODE) };
+    if (before !== [size, tableAt, ...[...places].flat().map((place) => JSON.stringify(place))].join()) continue;
+    const mark = crc32(make(code, [prelude(parts, size), ...program, ...pieces]).text).toString(16).padStart(MARK_LENGTH, "0");
+    const { text, runs } = make(code, [prelude(parts, size, mark), ...program, ...pieces, mark]);
+    const tooLong = Array.from({ length: tools }, (_, tool) => ({ tool, length: places.get(FIRST.tool + tool)?.length ?? 0 }));
+    return { text, runs, tooLong: tooLong.filter(({ length }) => length > MAX_TOOL_CODE) };
   }
+  throw new Error("the places of the slices do not settle");
 }
 
 /** A place in the last part of the file. */

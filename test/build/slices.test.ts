@@ -56,11 +56,11 @@ describe("functions of the program", () => {
   it("hold constants, and no variable for them", () => {
     const main = [
       'const most = 3; const least = -2; const word = "a \\"b\\""; const rule = /[a-c]+/; let changed = 1;',
-      "function all() { changed++; return [most - least, { most }, word, rule.test(word), changed]; }",
+      "function all() { changed++; return [most - least, { most }, word, rule.test(word), changed, most.toFixed(1)]; }",
       "print(JSON.stringify(all()));",
     ].join("\n");
     const { printed, globals } = run(cut("", main).code);
-    expect(printed).toEqual([JSON.stringify([5, { most: 3 }, 'a "b"', true, 2])]);
+    expect(printed).toEqual([JSON.stringify([5, { most: 3 }, 'a "b"', true, 2, "3.0"])]);
     expect(globals).toHaveLength(2);
   });
 
