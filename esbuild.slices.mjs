@@ -52,7 +52,7 @@ const LAST_PART = "$Z";
 const MAX_TURNS = 50;
 
 /** Numbers of slices: functions, the tools' code, their texts (two each). */
-export const FIRST = { function: 0, tool: 1000, text: 5000 };
+const FIRST = { function: 0, tool: 1000, text: 5000 };
 /** Names that only exist until the slices are cut, and those of what reads them. */
 export const SLICE_NAMES = ["$eval", "$value", "$read", "$table", "$f", "$g", "$own", LAST_PART];
 /** What esbuild calls the first parameter of nearly every function: `$g` makes those that have it. */
@@ -63,7 +63,7 @@ const TAKEN_NAMES = [...SLICE_NAMES, ...PARTS, "$n"];
 export const READER_NAMES = "$at, $length";
 
 /** Stands for the text of a slice until its place is known. */
-export const sliceText = (/** @type {number} */ number) => `$read(${number})`;
+const sliceText = (/** @type {number} */ number) => `$read(${number})`;
 const SLICE_TEXTS = /\$read\((\d+)\)/g;
 /** Stands for where the table of tools begins in the last part. */
 const TABLE = "$table";
@@ -183,16 +183,18 @@ function tokensOf(code) {
   }
 }
 
+/** `visit` gets every node, a node before those in it; where it returns true, these are left out. */
+function walk(node, visit) {
+  if (!node || typeof node !== "object") return;
+  if (Array.isArray(node)) return void node.forEach((one) => walk(one, visit));
+  if (typeof node.type === "string" && visit(node) === true) return;
+  for (const key in node) if (key !== "type") walk(node[key], visit);
+}
+
 /** All calls of `name`, outermost first. */
 function callsOf(program, name) {
   const found = [];
-  const visit = (node) => {
-    if (!node || typeof node !== "object") return;
-    if (Array.isArray(node)) return void node.forEach(visit);
-    if (node.type === "CallExpression" && node.callee.name === name) found.push(node);
-    for (const key in node) if (key !== "type") visit(node[key]);
-  };
-  visit(program);
+  walk(program, (node) => void (node.type === "CallExpression" && node.callee.name === name && found.push(node)));
   return found;
 }
 
@@ -201,7 +203,10 @@ function callsOf(program, name) {
  * @typedef {{ start: number, end: number, by: (string | [number, number])[] }} Edit
  */
 
-/** A part of the program with its edits, as pieces. @param {Edit[]} edits that do not overlap, in order */
+/**
+ * A part of the program with its edits, as pieces.
+ * @param {Edit[]} edits in order, the longer first where two begin at one place: those within another one are left out
+ */
 function edited(edits, start, end) {
   const pieces = [];
   for (const edit of edits) {
@@ -213,14 +218,6 @@ function edited(edits, start, end) {
 }
 
 const isFunction = ({ type }) => type === "FunctionDeclaration" || type === "FunctionExpression";
-
-/** `visit` gets every node, a node before those in it; where it returns true, these are left out. */
-function walk(node, visit, parent) {
-  if (!node || typeof node !== "object") return;
-  if (Array.isArray(node)) return void node.forEach((one) => walk(one, visit, parent));
-  if (typeof node.type === "string" && visit(node, parent)) return;
-  for (const key in node) if (key !== "type") walk(node[key], visit, node);
-}
 
 /** Names that are free, shortest first. */
 function* freeNames(taken) {
@@ -245,7 +242,14 @@ function takeOut(code, tools, texts, isRoomAt) {
   const manager = analyze(program, { ecmaVersion: 2022, nodejsScope: true, ignoreEval: true });
   const [scope] = manager.globalScope.childScopes;
   const taken = new Set(TAKEN_NAMES);
-  walk(program, (node) => void (node.type === "Identifier" && taken.add(node.name)));
+  // Where names stand that need more than another text in their place.
+  const shorthands = new Set();
+  const objects = new Set();
+  walk(program, (node) => {
+    if (node.type === "Identifier") taken.add(node.name);
+    if (node.type === "Property" && node.shorthand) shorthands.add(node.value.start);
+    if (node.type === "MemberExpression") objects.add(node.object.start);
+  });
   const names = freeNames(taken);
 
   /** @type {Edit[]} */
@@ -263,12 +267,6 @@ function takeOut(code, tools, texts, isRoomAt) {
     const parameters = (maker === "$g" ? names.slice(1) : names).map((name) => `"${name}",`).join("");
     return `${maker}(${parameters}${sliceText(number++)})`;
   };
-  const shorthands = new Set();
-  const objects = new Set();
-  walk(program, (node) => {
-    if (node.type === "Property" && node.shorthand) shorthands.add(node.value.start);
-    if (node.type === "MemberExpression") objects.add(node.object.start);
-  });
   const replace = (variable, by) => {
     for (const { identifier } of variable.references) {
       const { start, end, name } = identifier;
@@ -312,12 +310,7 @@ function takeOut(code, tools, texts, isRoomAt) {
   const table = manager.globalScope.through.find(({ identifier }) => identifier.name === TABLE);
   if (table) edits.push({ start: table.identifier.start, end: table.identifier.end, by: [TABLE] });
   edits.sort((a, b) => a.start - b.start || b.end - a.end);
-  // Not those within what is taken out as a whole.
-  const outer = (start, end) => {
-    let to = start;
-    return edits.filter((edit) => edit.start >= start && edit.end <= end && edit.start >= to && ((to = edit.end), true));
-  };
-  const piecesOf = (start, end) => edited(outer(start, end), start, end);
+  const piecesOf = (start, end) => edited(edits, start, end);
 
   /** @type {(string | [number, number])[]} */
   const main = [];
@@ -363,12 +356,13 @@ function takeOut(code, tools, texts, isRoomAt) {
     let at = prelude(parts, size).length + sizeOf(program);
     for (const [number, slice] of slices) {
       const text = slice.map(placed);
-      next.set(number, { at: at + 3, length: sizeOf(text) });
+      const length = sizeOf(text);
+      next.set(number, { at: at + 3, length });
       pieces.push("\n//", ...text);
-      at += 3 + sizeOf(text);
+      at += 3 + length;
     }
     const numbers = Array.from({ length: tools }, (_, i) => [FIRST.tool + i, FIRST.text + 2 * i, FIRST.text + 2 * i + 1]).flat();
-    const before = [size, tableAt, ...[...places].flat().map((place) => JSON.stringify(place))].join();
+    const before = JSON.stringify([size, tableAt, ...places]);
     if (table) {
       pieces.push(`\n//${numbers.map((number) => entry(places.get(number), last)).join("")}`);
       tableAt = at + 3;
@@ -377,7 +371,7 @@ function takeOut(code, tools, texts, isRoomAt) {
     pieces.push("\n//");
     size = at + 3 + MARK_LENGTH;
     places = next;
-    if (before !== [size, tableAt, ...[...places].flat().map((place) => JSON.stringify(place))].join()) continue;
+    if (before !== JSON.stringify([size, tableAt, ...places])) continue;
     const mark = crc32(make(code, [prelude(parts, size), ...program, ...pieces]).text).toString(16).padStart(MARK_LENGTH, "0");
     const { text, runs } = make(code, [prelude(parts, size, mark), ...program, ...pieces, mark]);
     const tooLong = Array.from({ length: tools }, (_, tool) => ({ tool, length: places.get(FIRST.tool + tool)?.length ?? 0 }));

@@ -3,9 +3,9 @@ import { ownGlobals } from "./sandbox";
 /**
  * What code must not use, apart from the agent's commands, which are all that has a getter: the interpreter's words
  * that would end or change the agent, its timers, its console or its memory. What the code has declared under such a
- * name is its own. Names that begin with $ are never: they are the agent's, see esbuild.slices.mjs. Not in the list and left alone: what reads (`getTime`,
- * `process.memory`), pins and buses, the clock (`setTime`, `E.setTimeZone`). `print`, `console`, `require`, and the
- * functions of timers are those of sandbox.ts.
+ * name is its own. Names that begin with $ are never: they are the agent's, see esbuild.slices.mjs. Not in the list and
+ * left alone: what reads (`getTime`, `process.memory`), pins and buses, the clock (`setTime`, `E.setTimeZone`). `print`,
+ * `console`, `require`, and the functions of timers are those of sandbox.ts.
  */
 const REFUSED =
   " eval Function global globalThis reset load save edit dump trace echo quit Modules ESP32 Serial1 USB Telnet " +
@@ -255,7 +255,7 @@ export function guardCode(code: string): Guarded {
       if (word === "class") classes = true;
       if (has(declares, word)) naming = open.length;
       else if (has(declares + "function class ", last) || (last === "," && naming === open.length)) {
-        if (word.charAt(0) !== "$") declared += word + " ";
+        declared += word + " ";
       } else takeParameters(at, end, end);
       const found: any = Object.getOwnPropertyDescriptor(global, word);
       refused = word.charAt(0) === "$" || (!has(declared, word) && (has(REFUSED, word) || (found && found.get)));

@@ -9,8 +9,8 @@ import { post, type Post } from "./transport";
 import { Alike, Todo, type Provider, type ReplyCollector, type Session } from "./types";
 
 /**
- * Text is shown in pieces of as many bytes, or what there is of it where nothing comes for a moment: each event costs as much as the reading of
- * ten deltas. How the stream was cut makes no difference to that.
+ * Text is shown in pieces of as many bytes, or what there is of it where nothing comes for a moment: each event costs as
+ * much as the reading of ten deltas. How the stream was cut makes no difference to that.
  */
 const SHOWN_BYTES = 96;
 /** Variables that a request takes at the most, with its reply and a tool. */
@@ -65,6 +65,7 @@ export function exchange<T>(
   return x;
 }
 
+// Ends an exchange without `done`, once; one that is over is left alone.
 export function stopExchange(x: Exchange): void {
   if (x.over) return;
   x.over = true;
