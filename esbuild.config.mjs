@@ -32,11 +32,13 @@ const REQUIRE = "$equire";
  * Espruino's own library may stand here.
  */
 const INTERNAL_PROPERTIES =
-  "abort alike append attempts between broken child compose confirm count failure feed first flush frame fresh history idea idleMs " +
-  "inner last lastCallId later learn lost midLine node onData onDone onHead onQuiet onReady page parent past received plans problem problemOf prompt readArguments " +
-  "rollback show shown sizes spoilt thought times toolBytes tools totalMs turn unread used wait withTools wrap " +
-  "confirmOnSerial echoBytes formatRun hasId joinText journal keySetting limitResult mark maxString mine printed raised " +
-  "redactSecrets repairJson root running semis toText urlSetting wholeLength word";
+  "abort alike append attempts batch began begin begun between broken child compose confirm confirmOnSerial count dropped " +
+  "echo echoBytes ended failure feed first flush formatRun frame fresh full gives hand hasId heard held history idea " +
+  "idleMs inner into joinText journal keepBytes keySetting last lastCallId later learn lessons limitResult lines look " +
+  "lost made mark maxArgs maxString midLine mine most node onData onDone onHead onReady page parent past plans printed " +
+  "problem problemOf prompt raised readArguments received redactSecrets repairJson reply response rest rollback root " +
+  "running sample scanned semis show showBytes shown sizes skipEvent skipLine smooth soon spoilt thought times toText " +
+  "toolBytes tools totalMs turn unread urlSetting used wait wholeLength wise withTools word wrap";
 
 /**
  * Files of `firmware/` whose functions are made where they are used and cost nothing at rest (esbuild.slices.mjs). To make

@@ -9,8 +9,8 @@
  * - for the files named as rooms, the function itself, made anew wherever it is named: it costs nothing at rest, and is gone
  *   when nobody holds it any more.
  *
- * Both are made as `$f("parameter", $A.substr(at, length))`, where `$f` is `Function` (`$g` with a first parameter that most
- * have), and `$A` a part of the file: on the
+ * Both are made as `$f("parameter", $A.substr(at, length))`, where `$f` is `Function` (`$g` and `$h` with one or two first
+ * parameters that most have), and `$A` a part of the file: on the
  * board such strings are places in its flash, and cost one variable each. A function that is made so has no scope. One
  * that stands in another keeps the scopes that it was made in, and costs 4 variables more if these are two, as they were
  * with a module around all: an array of them, in every function. That is why the program's variables are globals. They
@@ -54,9 +54,10 @@ const MAX_TURNS = 50;
 /** Numbers of slices: functions, the tools' code, their texts (two each). */
 const FIRST = { function: 0, tool: 1000, text: 5000 };
 /** Names that only exist until the slices are cut, and those of what reads them. */
-export const SLICE_NAMES = ["$eval", "$value", "$read", "$table", "$f", "$g", "$own", LAST_PART];
-/** What esbuild calls the first parameter of nearly every function: `$g` makes those that have it. */
-const USUAL_PARAMETER = "e";
+export const SLICE_NAMES = ["$eval", "$value", "$read", "$table", "$f", "$g", "$h", "$own", LAST_PART];
+/** What esbuild calls the first parameters of nearly every function, and what makes functions that begin with so many of them. */
+const USUAL_PARAMETERS = ["e", "t"];
+const MAKERS = ["$f", "$g", "$h"];
 /** Names of globals that are not the program's. */
 const TAKEN_NAMES = [...SLICE_NAMES, ...PARTS, "$n"];
 /** What `$value` mentions besides the value. */
@@ -85,7 +86,7 @@ function partsOf(size) {
 const prelude = (/** @type {{ name: string, at: number }[]} */ parts, /** @type {number} */ size, mark = "".padEnd(MARK_LENGTH)) =>
   `$own="agent";if(require("Storage").read($own,${size - MARK_LENGTH},${MARK_LENGTH})!=="${mark}")$own=require("Storage").list().find(function(n){return require("Storage").read(n,${size - MARK_LENGTH},${MARK_LENGTH})==="${mark}"});` +
   `if(!$own)throw Error(${JSON.stringify(NO_FILE)});` +
-  `${parts.map(({ name, at }) => `${name}=require("Storage").read($own,${at},${PART.bytes});`).join("")}$f=Function;$g=$f.bind(0,"${USUAL_PARAMETER}");`;
+  `${parts.map(({ name, at }) => `${name}=require("Storage").read($own,${at},${PART.bytes});`).join("")}$f=Function;${USUAL_PARAMETERS.map((_, i) => `${MAKERS[i + 1]}=$f.bind(0,${USUAL_PARAMETERS.slice(0, i + 1).map((one) => `"${one}"`)});`).join("")}`;
 
 /** TypeScript text: the slice whose entry in the table stands so many entries behind `$at`. `more` is evaluated last. */
 const readEntry = (/** @type {number} */ place, more = "") =>
@@ -263,8 +264,10 @@ function takeOut(code, tools, texts, isRoomAt) {
     if (outer) throw new Error(`a function of the program uses ${outer.identifier.name}, which is neither global nor its own`);
     bodies.set(number, [node.body.start + 1, node.body.end - 1]);
     const names = node.params.map(({ name }) => name);
-    const maker = names[0] === USUAL_PARAMETER ? "$g" : "$f";
-    const parameters = (maker === "$g" ? names.slice(1) : names).map((name) => `"${name}",`).join("");
+    const others = USUAL_PARAMETERS.findIndex((name, i) => names[i] !== name);
+    const usual = others < 0 ? USUAL_PARAMETERS.length : others;
+    const maker = MAKERS[usual];
+    const parameters = names.slice(usual).map((name) => `"${name}",`).join("");
     return `${maker}(${parameters}${sliceText(number++)})`;
   };
   const replace = (variable, by) => {

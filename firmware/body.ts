@@ -3,27 +3,16 @@ import { readHistory } from "./history";
 import { openMediaBody } from "./media-body";
 import { load } from "./registry";
 import { fillTemplate } from "./text";
+import type { Post } from "./transport";
 import type { Provider, RequestFrame, Session } from "./types";
 
 /** Bytes of the history in one piece of a request: a piece is copied, and the socket takes about this much at once. */
 const PIECE_BYTES = 512;
 
-/** A request as it is sent. */
-export interface Body {
-  /** After the base URL. */
-  path: string;
-  headers: Record<string, string>;
-  /** Bytes of the body in all. */
-  length: number;
-  /** The next piece; undefined after the last. Throws where a file that is to be sent has changed. */
-  next(): string | undefined;
-  /** Lets go of the file that is being sent; there is none to let go of without it. */
-  close?(): void;
-}
-
 // The body of a request, in pieces: head, slices of the history, each tool from flash, tail. It exists while it is sent. What
-// is needed only now is let go of: 60 variables.
-export function createBody(session: Session, provider: Provider | undefined, withTools: boolean): Body {
+// is needed only now is let go of: 60 variables. `next` throws where a file that is to be sent has changed; there is a `close`
+// where there is such a file to let go of.
+export function createBody(o: Post, session: Session, provider: Provider | undefined, withTools: boolean): void {
   const history = session.history!;
   const toolPieces = provider!.tool;
   let frame: RequestFrame | undefined = provider!.frame({
@@ -54,42 +43,39 @@ export function createBody(session: Session, provider: Provider | undefined, wit
   provider = undefined;
   let head = frame.head;
   let between = frame.between;
-  const tail = frame.tail;
+  let tail = frame.tail;
   let pieces: string[] = [];
-  let over = false;
-  const body: Body = {
-    path: frame.path,
-    headers: frame.headers,
-    length: frame.head.length + (media ? media.length : history.used - sent) + frame.between.length + (withTools ? session.toolBytes! : 0) + frame.tail.length,
-    next: function (): string | undefined {
-      let piece = head;
-      head = "";
-      if (piece) return piece;
-      if (media) {
-        piece = media.next()!;
-        if (piece !== undefined) return piece;
-        media = undefined;
-        sent = history.used;
-      }
-      const size = Math.min(PIECE_BYTES, history.used - sent);
-      if (size > 0) {
-        sent += size;
-        return readHistory(history, sent - size, size);
-      }
-      piece = between;
-      between = "";
-      if (piece) return piece;
-      if (node && !pieces.length) {
-        pieces = toolPieces(load(node), node === session.tools.first);
-        node = node.next;
-      }
-      if (pieces.length) return pieces.shift();
-      if (over) return undefined;
-      over = true;
-      return tail;
-    },
-    close: media && media.close,
+  o.url = setting("baseUrl").replace(/\/+$/, "") + frame.path;
+  o.headers = frame.headers;
+  o.close = media && media.close;
+  o.length =
+    frame.head.length + (media ? media.length : history.used - sent) + frame.between.length + (withTools ? session.toolBytes! : 0) + frame.tail.length;
+  o.next = function (): string | undefined {
+    let piece = head;
+    head = "";
+    if (piece) return piece;
+    if (media) {
+      piece = media.next()!;
+      if (piece !== undefined) return piece;
+      media = undefined;
+      sent = history.used;
+    }
+    const size = Math.min(PIECE_BYTES, history.used - sent);
+    if (size > 0) {
+      sent += size;
+      return readHistory(history, sent - size, size);
+    }
+    piece = between;
+    between = "";
+    if (piece) return piece;
+    if (node && !pieces.length) {
+      pieces = toolPieces(load(node), node === session.tools.first);
+      node = node.next;
+    }
+    if (pieces.length) return pieces.shift();
+    piece = tail;
+    tail = "";
+    return piece || undefined;
   };
   frame = undefined;
-  return body;
 }

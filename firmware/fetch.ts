@@ -1,6 +1,6 @@
 import { setting } from "./config";
 import { cutUtf8, fromJson, limitText } from "./text";
-import { post } from "./transport";
+import { endPost, post, type Post } from "./transport";
 import type { Session, ToolOutput } from "./types";
 
 /** Variables that a request takes at the most, with its answer. */
@@ -208,12 +208,12 @@ export function send(
     if (!piece || enough || !onData(piece)) return;
     enough = true;
     setTimeout(function () {
-      stop(null);
+      endPost(request, null);
       end("");
     }, 1);
   }
 
-  const stop = post({
+  const request: Post = {
     url: o.url,
     method: o.method || (o.body || o.next ? "POST" : "GET"),
     headers: headers,
@@ -230,16 +230,18 @@ export function send(
     idleMs: limit,
     onHead: onHead,
     into: came,
+    batch: 536,
     onReady: read,
     onDone: function (failure) {
       if (!enough) end(failure && (failure.startsWith("timeout") ? host + " did not answer within " + limit + " ms" : "no answer from " + host + " (" + failure + ")"));
     },
-  });
+  };
+  post(request);
   // They are sent before anything is answered, and would stay in memory until the end.
   headers = o.headers = o.next = undefined;
   const timer = setInterval(function () {
     if (!o.session || o.session.abort === running) return;
-    stop(null);
+    endPost(request, null);
     end("stopped");
   }, LOOK_MS);
 }

@@ -9,7 +9,6 @@ import type { AgentEvent, ReplyCollector, RunResult, Session, StopReason } from 
 
 /** Milliseconds between looks at whether a step was interrupted. */
 const HEARTBEAT_MS = 500;
-const INTERRUPTED = "interrupted: out of memory or stack. Lower historyBytes, or free variables";
 
 /**
  * One run: what its steps hand to each other. It is plain data, and its steps are functions that are made when they are
@@ -21,6 +20,7 @@ export interface Run {
   done?: (result: RunResult) => void;
   /** The request under way. */
   stop?: Exchange;
+  /** Looks at whether a step was interrupted; undefined while a request is under way, which has a timer of its own. */
   timer: any;
   iteration: number;
   /** The model was asked without tools. */
@@ -55,7 +55,7 @@ export function run(session: Session, prompt: string, parts: Part[] | undefined,
     session.plans = 0;
     session.prompt = prompt;
   }
-  own.timer = setInterval(look, HEARTBEAT_MS, own);
+  watch(own);
   session.abort = stopper(own);
   if (!parts) return begin(own, prompt, "");
   own.wait = true;
@@ -86,7 +86,15 @@ function begin(own: Run, text: string, media: string): void {
 
 // Out of memory and an overflow of the stack interrupt a step and pass every `catch`: nothing is left that would go on.
 function look(own: Run): void {
-  if (!own.wait && !own.stop) fail(own, INTERRUPTED);
+  if (!own.wait && !own.stop) interrupted(own);
+}
+
+function interrupted(own: Run, words?: string): void {
+  fail(own, "interrupted: " + (words || "out of memory or stack. Lower historyBytes, or free variables"));
+}
+
+function watch(own: Run): void {
+  own.timer = setInterval(look, HEARTBEAT_MS, own);
 }
 
 // Goes on with a step from the idle loop: callers are deep in the stack, or one of many in a row. A timer costs 9 variables,
@@ -102,8 +110,7 @@ function goOn(own: Run, step: (own: Run) => void): void {
   try {
     if (own.done) step(own);
   } catch (e) {
-    const words = (e as any).message;
-    fail(own, words ? "interrupted: " + words : INTERRUPTED);
+    interrupted(own, (e as any).message);
   }
 }
 
@@ -114,10 +121,13 @@ export function turn(own: Run): void {
   session.calls--;
   own.bare = ++own.iteration > setting("maxToolIterations") || own.idle > 1;
   session.emit({ type: "iterationStart", iteration: own.iteration });
+  clearInterval(own.timer);
+  own.timer = undefined;
   own.stop = exchange(session, !own.bare, takeReply, own);
 }
 
 function takeReply(own: Run, reply: ReplyCollector | undefined, failure?: Failure): void {
+  watch(own);
   own.stop = undefined;
   own.spoilt = failure && failure.refused && own.session.history!.media;
   later(own, function () {
@@ -136,7 +146,7 @@ export function end(own: Run, stopReason: StopReason, text: string, message?: st
   const done = own.done;
   if (!done) return;
   own.done = undefined;
-  clearInterval(own.timer);
+  if (own.timer) clearInterval(own.timer);
   if (own.stop) stopExchange(own.stop);
   session.abort = undefined;
   if (session.child && session.child.abort) session.child.abort(message || "");

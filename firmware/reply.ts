@@ -1,6 +1,6 @@
 import { sift, surrogates } from "./sift";
 import { cutUtf8, readWhole, toJson } from "./text";
-import { Mode, type AgentEvent, type Held, type Registry, type ReplyCall, type ReplyCollector } from "./types";
+import { Gives, Mode, type AgentEvent, type Registry, type ReplyCall, type ReplyCollector } from "./types";
 
 /** More calls than this in one reply are dropped: each costs a message and a result of its own. */
 export const MAX_CALLS = 8;
@@ -26,6 +26,8 @@ export const MAX_CALLS = 8;
 // | echo       | what goes back on the call: the first that is not empty stays
 //
 // Calls written as text count only where the name is exactly a registered one; otherwise they are text.
+//
+// Plain data, and functions without a scope of their own: they cost half of what closures do.
 export function createReply(
   emit: (event: AgentEvent) => void,
   tools: Registry | undefined,
@@ -34,16 +36,10 @@ export function createReply(
   echoBytes: number,
   showBytes: number
 ): ReplyCollector {
-  /** The thinking that waits ends in half of a surrogate pair, the other half of which comes in the next delta. */
-  let isHalf = false;
-  /** Index of a call that was left out, `true` if it has none: pieces of it belong to no call. */
-  let dropped: any;
-  /** What is held back, and where in its text the reply is; see `sift`. */
-  const held: Held = { text: "", mode: Mode.Before };
-
-  const reply: ReplyCollector = {
+  return {
     fresh: "",
-    idea: "",
+    gives: Gives.Nothing,
+    got: "",
     stop: "",
     echo: "",
     echoBytes: echoBytes,
@@ -51,81 +47,101 @@ export function createReply(
     wise: "",
     shown: false,
     calls: [],
-    thought: function (delta) {
-      if (typeof delta !== "string" || !delta) return;
-      if (reply.fresh) reply.flush();
-      reply.idea = delta;
-      if (isHalf || delta.indexOf("\xed") >= 0) {
-        const join = surrogates();
-        reply.wise = join.joinText(reply.wise, delta);
-        isHalf = join.wholeLength(reply.wise) < reply.wise.length;
-      } else reply.wise += delta;
-      let size = isHalf ? reply.wise.length - 3 : reply.wise.length;
-      for (; size >= showBytes; size = size - delta.length) {
-        delta = cutUtf8(reply.wise, showBytes) || reply.wise.substr(0, showBytes);
-        reply.wise = reply.wise.substr(delta.length);
-        emit({ type: "reasoningDelta", text: delta });
-      }
-    },
-    call: function (index, id, name, args) {
-      const calls = reply.calls;
-      const numbered = typeof index === "number";
-      if (typeof id !== "string") id = "";
-      if (typeof name !== "string") name = "";
-      if (args && typeof args === "object") args = toJson(args);
-      if (typeof args !== "string") args = "";
-      let slot: ReplyCall | undefined;
-      if (reply.fresh || reply.wise) reply.flush();
-      if (!id && !name && dropped === (numbered ? index : true)) return undefined;
-      if (id) for (const one of calls) if (one.id === id && (!numbered || one.index === undefined || one.index === index)) slot = one;
-      if (numbered && !slot) for (const one of calls) if (one.index === index && (!id || !one.id || !name)) slot = one;
-      if (!id && !numbered) slot = calls[calls.length - 1];
-      if (slot && slot.name && name && args && (!id || !slot.id) && readWhole(slot.arguments)) slot = undefined;
-      if (!slot) {
-        if (!id && !name && !args) return undefined;
-        if (calls.length >= MAX_CALLS) {
-          if (dropped === undefined)
-            emit({ type: "error", message: "the model asked for more than " + MAX_CALLS + " tool calls at once: the rest is left out" });
-          dropped = numbered ? index : true;
-          return undefined;
-        }
-        slot = { id: "", name: "", arguments: "" };
-        if (numbered) slot.index = index;
-        calls.push(slot);
-      }
-      if (!slot.id) slot.id = id;
-      if (!slot.name) slot.name = name;
-      if (slot.problem) return slot;
-      if (slot.arguments.length + args.length > maxArgs) {
-        slot.problem = "not run: its arguments are longer than MAX_TOOL_ARG_LEN (" + maxArgs + " bytes). Do it in smaller pieces";
-        emit({ type: "error", message: "tool call " + slot.name + ": arguments longer than maxToolArgLen (" + maxArgs + " bytes), not run" });
-        return slot;
-      }
-      // Rarely a piece ends or begins with half of a surrogate pair: what joins those is made for it.
-      const before = slot.arguments;
-      slot.arguments =
-        args.charAt(0) === "\xed" || before.charAt(before.length - 3) === "\xed" ? surrogates().joinText(before, args) : before + args;
-      return slot;
-    },
-    flush: function (last) {
-      const text = reply.fresh;
-      if (reply.wise) {
-        let thought = reply.wise;
-        reply.wise = isHalf ? thought.substr(thought.length - 3) : "";
-        if (isHalf) thought = thought.substr(0, thought.length - 3);
-        if (thought) emit({ type: "reasoningDelta", text: thought });
-      }
-      // The usual case, in few words: in the middle of an answer, and nothing in it that could begin a tag or a call.
-      if (!last && held.mode === Mode.Plain && !held.text && !/[<\[\xed]/.test(text)) {
-        reply.fresh = "";
-        if (!text) return;
-        if (reply.text.length <= keepBytes) reply.text += text;
-        return emit({ type: "textDelta", text: text });
-      }
-      if (!text && !held.text) return;
-      if (text.indexOf("\xed") >= 0) reply.fresh = surrogates().mend(text);
-      sift(reply, held, !!last, emit, tools, keepBytes, maxArgs);
-    },
+    mode: Mode.Before,
+    held: "",
+    emit: emit,
+    tools: tools,
+    keepBytes: keepBytes,
+    maxArgs: maxArgs,
+    showBytes: showBytes,
+    thought: thought,
+    call: call,
+    flush: flush,
   };
-  return reply;
+}
+
+function thought(this: ReplyCollector, delta: any): void {
+  const reply = this;
+  if (typeof delta !== "string" || !delta) return;
+  if (reply.fresh) reply.flush();
+  reply.gives = reply.gives ? Gives.More : Gives.Thought;
+  reply.got = delta;
+  if (reply.half || delta.indexOf("\xed") >= 0) {
+    const join = surrogates();
+    reply.wise = join.joinText(reply.wise, delta);
+    reply.half = join.wholeLength(reply.wise) < reply.wise.length;
+  } else reply.wise += delta;
+  const show = reply.showBytes;
+  let size = reply.half ? reply.wise.length - 3 : reply.wise.length;
+  for (; size >= show; size = size - delta.length) {
+    delta = cutUtf8(reply.wise, show) || reply.wise.substr(0, show);
+    reply.wise = reply.wise.substr(delta.length);
+    reply.emit({ type: "reasoningDelta", text: delta });
+  }
+}
+
+function call(this: ReplyCollector, index: any, id: any, name: any, args: any): ReplyCall | undefined {
+  const reply = this;
+  const calls = reply.calls;
+  const numbered = typeof index === "number";
+  if (typeof id !== "string") id = "";
+  if (typeof name !== "string") name = "";
+  if (args && typeof args === "object") args = toJson(args);
+  if (typeof args !== "string") args = "";
+  reply.gives = reply.gives || id || name ? Gives.More : Gives.Arguments;
+  reply.got = args;
+  reply.index = index;
+  let slot: ReplyCall | undefined;
+  if (reply.fresh || reply.wise) reply.flush();
+  if (!id && !name && reply.dropped === (numbered ? index : true)) return undefined;
+  if (id) for (const one of calls) if (one.id === id && (!numbered || one.index === undefined || one.index === index)) slot = one;
+  if (numbered && !slot) for (const one of calls) if (one.index === index && (!id || !one.id || !name)) slot = one;
+  if (!id && !numbered) slot = calls[calls.length - 1];
+  if (slot && slot.name && name && args && (!id || !slot.id) && readWhole(slot.arguments)) slot = undefined;
+  if (!slot) {
+    if (!id && !name && !args) return undefined;
+    if (calls.length >= MAX_CALLS) {
+      if (reply.dropped === undefined)
+        reply.emit({ type: "error", message: "the model asked for more than " + MAX_CALLS + " tool calls at once: the rest is left out" });
+      reply.dropped = numbered ? index : true;
+      return undefined;
+    }
+    slot = { id: "", name: "", arguments: "" };
+    if (numbered) slot.index = index;
+    calls.push(slot);
+  }
+  if (!slot.id) slot.id = id;
+  if (!slot.name) slot.name = name;
+  if (slot.problem) return slot;
+  if (slot.arguments.length + args.length > reply.maxArgs) {
+    slot.problem = "not run: its arguments are longer than MAX_TOOL_ARG_LEN (" + reply.maxArgs + " bytes). Do it in smaller pieces";
+    reply.emit({ type: "error", message: "tool call " + slot.name + ": arguments longer than maxToolArgLen (" + reply.maxArgs + " bytes), not run" });
+    return slot;
+  }
+  // Rarely a piece ends or begins with half of a surrogate pair: what joins those is made for it.
+  const before = slot.arguments;
+  slot.arguments =
+    args.charAt(0) === "\xed" || before.charAt(before.length - 3) === "\xed" ? surrogates().joinText(before, args) : before + args;
+  return slot;
+}
+
+function flush(this: ReplyCollector, last?: boolean): void {
+  const reply = this;
+  const text = reply.fresh;
+  if (reply.wise) {
+    let thought = reply.wise;
+    reply.wise = reply.half ? thought.substr(thought.length - 3) : "";
+    if (reply.half) thought = thought.substr(0, thought.length - 3);
+    if (thought) reply.emit({ type: "reasoningDelta", text: thought });
+  }
+  // The usual case, in few words: in the middle of an answer, and nothing in it that could begin a tag or a call.
+  if (!last && reply.mode === Mode.Plain && !reply.held && !/[<\[\xed]/.test(text)) {
+    reply.fresh = "";
+    if (!text) return;
+    if (reply.text.length <= reply.keepBytes) reply.text += text;
+    return reply.emit({ type: "textDelta", text: text });
+  }
+  if (!text && !reply.held) return;
+  if (text.indexOf("\xed") >= 0) reply.fresh = surrogates().mend(text);
+  sift(reply, !!last);
 }

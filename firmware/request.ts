@@ -3,16 +3,18 @@ import { setting } from "./config";
 import { failureWords, type Failure } from "./failure";
 import { createReply } from "./reply";
 import { openProvider } from "./provider";
-import { createSseParser, type SseParser } from "./sse";
-import { cutUtf8 } from "./text";
-import { post, type Post } from "./transport";
-import { Alike, Todo, type Provider, type ReplyCollector, type Session } from "./types";
+import { createSseParser, learn, type SseParser } from "./sse";
+import { cutUtf8, fromJson } from "./text";
+import { endPost, post, type Post } from "./transport";
+import { Gives, type Provider, type ReplyCollector, type Session } from "./types";
 
 /**
  * Text is shown in pieces of as many bytes, or what there is of it where nothing comes for a moment: each event costs as
  * much as the reading of ten deltas. How the stream was cut makes no difference to that.
  */
 const SHOWN_BYTES = 96;
+/** Bytes that two reads of the socket bring, and one does not. */
+const TWO_READS = 536;
 /** Variables that a request takes at the most, with its reply and a tool. */
 const REQUEST_VARIABLES = 800;
 
@@ -28,8 +30,6 @@ export interface Exchange extends Post {
   /** It was stopped: what is read already counts no more. */
   over?: boolean;
   // What follows belongs to one attempt, and is set anew by the next.
-  /** Ends it; undefined between attempts and after the last. */
-  stop?: (failure: null) => void;
   /** Until the next attempt. */
   timer?: any;
   /** Of the answer; 0 where there is none. */
@@ -42,12 +42,9 @@ export interface Exchange extends Post {
   into?: SseParser;
   reply?: ReplyCollector;
   read?: Provider["read"];
-  take?(x: Exchange, data: string | undefined): boolean;
-  unread: boolean;
-  /** What the text of events that are recognised is. */
-  alike: Alike;
-  /** Index of the call that it is of, where it is of one. */
-  index?: any;
+  take?(x: Exchange): void;
+  /** What was wrong with the first event that could not be read. */
+  unread: any;
   /** sseLineBytes. */
   most: number;
 }
@@ -71,8 +68,8 @@ export function stopExchange(x: Exchange): void {
   x.over = true;
   if (x.timer) clearTimeout(x.timer);
   // What has come is shown before the run ends.
-  if (x.stop && x.reply) x.reply.flush();
-  if (x.stop) x.stop(null);
+  if (!x.ended && x.reply) x.reply.flush();
+  endPost(x, null);
 }
 
 function attempt(x: Exchange): void {
@@ -84,25 +81,21 @@ function attempt(x: Exchange): void {
   x.code = 0;
   x.kind = "";
   x.unread = false;
-  x.alike = Alike.Text;
-  x.reply = x.received = x.onQuiet = undefined;
-  const content = createBody(x.session, openProvider(), x.withTools && x.session.tools.count > 0);
-  content.headers["Content-Type"] = "application/json";
-  content.headers.Accept = "text/event-stream";
-  content.headers["Accept-Encoding"] = "identity";
+  x.batch = 1;
+  x.into = x.reply = x.received = undefined;
+  createBody(x, x.session, openProvider(), x.withTools && x.session.tools.count > 0);
+  const headers = x.headers!;
+  headers["Content-Type"] = "application/json";
+  headers.Accept = "text/event-stream";
+  headers["Accept-Encoding"] = "identity";
   // Our gateway then leaves out what is not read here. It takes this for the longest line.
-  content.headers["X-Agent-Slim"] = String(x.most);
-  x.url = setting("baseUrl").replace(/\/+$/, "") + content.path;
-  x.headers = content.headers;
-  x.length = content.length;
-  x.next = content.next;
-  x.close = content.close;
+  headers["X-Agent-Slim"] = String(x.most);
   x.totalMs = setting("requestTimeoutMs");
   x.idleMs = setting("idleTimeoutMs");
   x.onHead = takeHead;
   x.onReady = takeBytes;
   x.onDone = takeEnd;
-  x.stop = post(x);
+  post(x);
 }
 
 // Makes what a reply is read with: not before the server answers.
@@ -118,7 +111,6 @@ function beginReply(x: Exchange): void {
     Math.min(share, setting("reasoningBytes")),
     SHOWN_BYTES
   );
-  x.onQuiet = x.reply.flush;
   x.read = openProvider().read;
   x.take = takeEvent;
 }
@@ -130,77 +122,62 @@ function takeHead(code: number, received: Record<string, string>, x: Exchange): 
   beginReply(x);
 }
 
-// Takes what the parser gave, and lets go of it as soon as it is read. True where there is no event.
-function takeEvent(x: Exchange, data: string | undefined): boolean {
+// Reads the event that the parser found.
+function takeEvent(x: Exchange): void {
   const reply = x.reply!;
-  if (data === undefined) return true;
-  if (!data) {
-    reply.flush();
-    x.session.emit({ type: "error", message: "a line of the reply is longer than sseLineBytes (" + x.most + ") and was left out" });
-    return false;
-  }
-  const echo = reply.echo.length;
-  const before = reply.fresh.length;
-  const count = reply.calls.length;
-  const call = reply.calls[count - 1];
-  const size = call ? call.arguments.length : 0;
-  reply.idea = "";
+  const sse = x.into!;
+  if (!sse.data) return warn(x);
+  reply.gives = Gives.Nothing;
   try {
-    x.read!(data, reply);
+    if (sse.data.charAt(0) !== "{") takeOther(reply, sse.data.trim());
+    else reply.body = sse.plain ? JSON.parse(sse.data) : fromJson(sse.data);
+    // Its text goes before it is read, and only the provider holds what it says.
+    sse.data = "";
+    if (reply.body) x.read!(reply);
   } catch (e) {
-    // A whole reply that cannot be read is a failure of its own, told at the end.
-    if (!x.unread && x.kind === "stream") {
-      reply.flush();
-      x.session.emit({ type: "error", message: "a piece of the reply could not be read: " + (e as Error).message });
-    }
-    x.unread = true;
+    return warn(x, e);
   }
-  data = "";
-  if (x.kind !== "stream" || count !== reply.calls.length || reply.stop || reply.failure || echo !== reply.echo.length) return false;
-  const fresh = reply.fresh.substr(before);
-  const args = call ? call.arguments.substr(size) : "";
-  const text = fresh || reply.idea || args;
   // Where nothing but a text came of an event, later ones may differ from it in that text only.
-  if (!text || text !== fresh + reply.idea + args || /["\\]/.test(text)) return false;
-  const other = x.into!.learn(text);
-  if (!other) return false;
-  const seen: any = { fresh: "", echo: "", echoBytes: 0, idea: "", args: "", calls: reply.calls };
-  seen.thought = function (delta: any): void {
-    if (delta) seen.idea = delta;
-  };
-  seen.call = function (index: any, id: any, name: any, delta: any): void {
-    // An event may have pieces of several calls.
-    seen.args = id || name ? undefined : seen.args + delta;
-    if (delta) x.index = index;
-  };
-  try {
-    x.read!(other, seen);
-  } catch (e) {
-    seen.args = undefined;
-  }
-  // Not where it carries more than one of them, whichever is the one that varies: the one that does not vary here would be
-  // lost of those events where it does.
-  x.alike = fresh ? Alike.Text : args ? Alike.Arguments : Alike.Thought;
-  if (seen.fresh + seen.idea + seen.args !== text + "@") x.into!.learn("");
-  return false;
+  if (reply.gives && reply.gives !== Gives.More && reply.got && !reply.stop) learn(sse, reply.got, reply.gives, reply.index);
 }
 
-// Reads what has come. What is shown is shown from here, where the stack is still long.
-function takeBytes(x: Exchange): void {
+// Tells of an event that is left out: because it is too long, or of the first one that cannot be read.
+function warn(x: Exchange, problem?: any): void {
+  const isTold = problem && x.unread;
+  x.unread = problem || x.unread;
+  // A whole reply that cannot be read is a failure of its own, told at the end.
+  if (isTold || x.kind !== "stream") return;
+  x.reply!.flush();
+  x.session.emit({
+    type: "error",
+    message: problem
+      ? "a piece of the reply could not be read: " + problem.message
+      : "a line of the reply is longer than sseLineBytes (" + x.most + ") and was left out",
+  });
+}
+
+// Data that does not begin as JSON does. Some gateways send text to keep a connection open.
+function takeOther(reply: ReplyCollector, data: string): void {
+  if (data.charAt(0) === "{") reply.body = fromJson(data);
+  else if (data.startsWith("[DONE]")) reply.stop = reply.stop || "done";
+}
+
+// Reads what has come. What is shown is shown from here, where the stack is still long: pieces of SHOWN_BYTES, or all there is
+// where nothing comes for a moment.
+function takeBytes(x: Exchange, isQuiet?: boolean): void {
   const sse = x.into!;
   const reply = x.reply!;
   const kind = x.kind || startBody(x, sse.rest);
-  let text: string | undefined;
-  if (kind !== "stream") {
-    sse.rest = sse.rest.substr(0, x.most + 1);
-    return;
-  }
-  while (!x.over) {
-    text = sse.alike && sse.alike();
-    if (text && x.alike === Alike.Text) reply.fresh += text;
-    else if (text && x.alike === Alike.Thought) reply.thought(text);
-    else if (text) reply.call(x.index, "", "", text);
-    const isOver = sse.todo === Todo.Wait || x.take!(x, sse.next());
+  const isStream = kind === "stream";
+  if (!isStream) sse.rest = sse.rest.substr(0, x.most + 1);
+  while (isStream && !x.over) {
+    const waits = sse.sample === undefined && sse.alike();
+    let text = sse.text;
+    sse.text = "";
+    if (text)
+      if (sse.kind === Gives.Text) reply.fresh += text;
+      else if (sse.kind === Gives.Thought) reply.thought(text);
+      else reply.call(sse.index, "", "", text);
     while (reply.fresh.length >= SHOWN_BYTES) {
       text = reply.fresh;
       reply.fresh = cutUtf8(text, SHOWN_BYTES) || text;
@@ -208,8 +185,12 @@ function takeBytes(x: Exchange): void {
       reply.flush();
       reply.fresh = text;
     }
-    if (isOver) return;
+    if (waits || !sse.next()) break;
+    x.take!(x);
   }
+  // Where events are recognised nothing large is read: two reads at once are less work then.
+  x.batch = sse.sample === undefined ? TWO_READS : 1;
+  if (isQuiet) reply.flush();
 }
 
 // Looks at the first bytes of a body, and returns its kind. White space and a byte order mark before it say nothing yet; most
@@ -231,18 +212,19 @@ function startBody(x: Exchange, text: string): string {
 function takeEnd(broken: string, x: Exchange): void {
   const code = x.code;
   const kind = x.kind;
-  x.stop = undefined;
   if (!x.reply) beginReply(x);
   const reply = x.reply!;
   const sse = x.into!;
   const body = kind === "stream" ? "" : sse.rest;
   const tooLong = body.length > x.most;
-  if (kind === "json" && !broken && !tooLong) x.take!(x, body);
+  if (kind === "json" && !broken && !tooLong) {
+    sse.data = body;
+    x.take!(x);
+  }
   // What the stream ends in the middle of is no piece to warn of.
   x.unread = x.unread || kind === "stream";
   if (kind === "stream") {
     // A last line or event without its line end counts as well.
-    sse.learn("");
     sse.rest += "\n\n";
     takeBytes(x);
   }

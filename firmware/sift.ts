@@ -1,6 +1,6 @@
 import { find as findTool } from "./registry";
 import { decodeEscapes, readWhole } from "./text";
-import { Mode, type AgentEvent, type Held, type Registry, type ReplyCollector } from "./types";
+import { Mode, type ReplyCollector } from "./types";
 
 /** What follows one of these may be a call written as text, and is held back until it is known. */
 const MARKS = "<tool_call>,<function_call>,<|python_tag|>,[TOOL_CALLS]";
@@ -52,36 +52,28 @@ export function surrogates(): {
 
 // Takes what is fresh and shows what can be shown of it and of what is held; with `last`, all of it, and calls written as
 // text become calls. Splits it into thinking, text to show, and what must wait for more.
-export function sift(
-  reply: ReplyCollector,
-  held: Held,
-  last: boolean,
-  emit: (event: AgentEvent) => void,
-  tools: Registry | undefined,
-  keepBytes: number,
-  maxArgs: number
-): void {
+export function sift(reply: ReplyCollector, last: boolean): void {
   // Takes `size` bytes of what is held and shows them: as the answer, or as thinking.
   function show(size: number): void {
-    const text = held.text.substr(0, size);
-    held.text = held.text.substr(size);
+    const text = reply.held.substr(0, size);
+    reply.held = reply.held.substr(size);
     if (!text) return;
-    if (held.mode === Mode.Thinking) return emit({ type: "reasoningDelta", text: text });
+    if (reply.mode === Mode.Thinking) return reply.emit({ type: "reasoningDelta", text: text });
     reply.shown = true;
-    if (reply.text.length <= keepBytes) reply.text += text;
-    emit({ type: "textDelta", text: text });
+    if (reply.text.length <= reply.keepBytes) reply.text += text;
+    reply.emit({ type: "textDelta", text: text });
   }
 
   // Where `tag` stands in what is held, or -1. The board's indexOf also finds the part of it that the text ends with.
   function find(tag: string): number {
-    const at = held.text.indexOf(tag);
-    return at >= 0 && held.text.substr(at, tag.length) === tag ? at : -1;
+    const at = reply.held.indexOf(tag);
+    return at >= 0 && reply.held.substr(at, tag.length) === tag ? at : -1;
   }
 
   // How much of the end of what is held may be the start of one of `tags`. The board's lastIndexOf takes a hundred times as
   // long for a text that is ten times as long.
   function partial(tags: string): number {
-    const end = held.text.substr(Math.max(0, held.text.length - TAG_BYTES));
+    const end = reply.held.substr(Math.max(0, reply.held.length - TAG_BYTES));
     let size = 0;
     for (const tag of tags.split(",")) {
       const at = end.lastIndexOf(tag.charAt(0));
@@ -92,44 +84,44 @@ export function sift(
 
   // Takes the calls out of held text; false where it is not made of calls of registered tools.
   function takeCalls(): boolean {
-    let text = held.text;
+    let text = reply.held;
     for (const mark of (MARKS + ",</tool_call>,</function_call>,```json,```").split(",")) text = text.split(mark).join("\x01");
     let list: any[] = [];
     for (const part of text.split("\x01")) if (part.trim()) list = list.concat(readWhole(part));
-    for (const one of list) if (!one || typeof one.name !== "string" || !tools || !findTool(tools, one.name)) return false;
+    for (const one of list) if (!one || typeof one.name !== "string" || !reply.tools || !findTool(reply.tools, one.name)) return false;
     for (const one of list) reply.call(undefined, "", one.name, one.arguments || one.parameters || {});
     return list.length > 0;
   }
 
   const join = surrogates();
-  held.text = join.joinText(held.text, reply.fresh);
+  reply.held = join.joinText(reply.held, reply.fresh);
   reply.fresh = "";
   // Half of a surrogate pair waits for the other one.
-  const size = join.wholeLength(held.text);
-  const half = held.text.substr(size);
-  if (half) held.text = held.text.substr(0, size) + (last ? "\xef\xbf\xbd" : "");
-  while (held.text) {
-    if (held.mode === Mode.Thinking) {
+  const size = join.wholeLength(reply.held);
+  const half = reply.held.substr(size);
+  if (half) reply.held = reply.held.substr(0, size) + (last ? "\xef\xbf\xbd" : "");
+  while (reply.held) {
+    if (reply.mode === Mode.Thinking) {
       const end = find("</think>");
-      show(end < 0 ? held.text.length - (last ? 0 : partial("</think>")) : end);
+      show(end < 0 ? reply.held.length - (last ? 0 : partial("</think>")) : end);
       if (end < 0) break;
-      held.text = held.text.substr(8);
-      held.mode = Mode.Before;
+      reply.held = reply.held.substr(8);
+      reply.mode = Mode.Before;
     }
-    if (held.mode === Mode.Before) {
-      const start = held.text.trim();
-      held.text = start && held.text.substr(held.text.indexOf(start.charAt(0)));
-      if (!last && ("<think>".startsWith(held.text) || "```".startsWith(held.text))) break;
-      if (held.text.startsWith("<think>")) {
-        held.mode = Mode.Thinking;
-        held.text = held.text.substr(7);
+    if (reply.mode === Mode.Before) {
+      const start = reply.held.trim();
+      reply.held = start && reply.held.substr(reply.held.indexOf(start.charAt(0)));
+      if (!last && ("<think>".startsWith(reply.held) || "```".startsWith(reply.held))) break;
+      if (reply.held.startsWith("<think>")) {
+        reply.mode = Mode.Thinking;
+        reply.held = reply.held.substr(7);
         continue;
       }
       // A whole answer in braces or a fence may be a call in a form that has no mark of its own.
-      if (held.text) held.mode = held.text.charAt(0) === "{" || held.text.startsWith("```") ? Mode.MaybeCall : Mode.Plain;
+      if (reply.held) reply.mode = reply.held.charAt(0) === "{" || reply.held.startsWith("```") ? Mode.MaybeCall : Mode.Plain;
     }
-    if (held.mode === Mode.Plain) {
-      let at = held.text.length;
+    if (reply.mode === Mode.Plain) {
+      let at = reply.held.length;
       let found = false;
       for (const mark of MARKS.split(",")) {
         const place = find(mark);
@@ -139,17 +131,17 @@ export function sift(
         }
       }
       show(found || last ? at : at - partial(MARKS));
-      if (found) held.mode = Mode.MaybeCall;
+      if (found) reply.mode = Mode.MaybeCall;
     }
     // What is longer than any call can be is text.
-    const calls = held.mode === Mode.MaybeCall && held.text.length <= maxArgs + 200;
-    if (held.mode === Mode.MaybeCall && !calls) held.mode = Mode.Plain;
+    const calls = reply.mode === Mode.MaybeCall && reply.held.length <= reply.maxArgs + 200;
+    if (reply.mode === Mode.MaybeCall && !calls) reply.mode = Mode.Plain;
     else if (!last) break;
-    else if (calls && reply.stop && takeCalls()) held.text = "";
+    else if (calls && reply.stop && takeCalls()) reply.held = "";
     if (!calls || last) {
-      held.mode = Mode.Plain;
-      show(held.text.length);
+      reply.mode = Mode.Plain;
+      show(reply.held.length);
     }
   }
-  if (!last) held.text += half;
+  if (!last) reply.held += half;
 }

@@ -1,4 +1,4 @@
-import { Todo } from "./types";
+import { Gives } from "./types";
 
 /**
  * Server-sent events, in pieces of any size: the same events however the bytes are cut. Follows the WHATWG HTML standard's
@@ -11,212 +11,278 @@ import { Todo } from "./types";
  * tenths of the work saved.
  */
 export interface SseParser {
-  /** What came and is not read yet: whoever has more appends it, and asks for what it comes to. */
+  /** What came and is not read yet, from `at` on: whoever has more appends it, and calls `alike` and `next` in turn. */
   rest: string;
+  at: number;
+  /** The strings of the events that `alike` has recognised, joined, for the caller to take; "" for none. */
+  text: string;
+  /** What `learn` was told of those events. */
+  kind: Gives;
+  index?: any;
+  /** Data of the event that `next` gave; "" where it is left out, because it or a line of it is too long. */
+  data: string;
+  /** It is short, and there is no escape in it. */
+  plain?: boolean;
+  /** Where in `rest` that event begins, and where its data does; 0 where it was no usual one. */
+  begin: number;
+  from: number;
+  /** An event is left out where it or a line of it has more bytes. */
+  most: number;
+  /** What begins an event that is recognised, what follows its string, and what follows the random field, if it has one. */
+  head: string;
+  tail: string;
+  last: string;
+  /** What the event that was learnt from has in the place of the string; undefined as soon as the place is sure. */
+  sample?: string;
+  /** Up to there in `rest` events are read one by one. */
+  slow: number;
+  /** An event begins at `at`, and its line ends are LF as far as is known. */
+  smooth: boolean;
+  /** Up to there in `rest` is no line end. */
+  scanned: number;
+  lessons: number;
+  /** Data of the event whose first lines are read. */
+  lines?: string;
+  /** Inside a line that is too long: its rest is thrown away. */
+  skipLine?: boolean;
+  /** Inside an event that is left out. */
+  skipEvent?: boolean;
+  /** A CR was seen: from then on all line ends are made LF. 2 where what came last ended in one. */
+  crs: number;
+  /** Bytes of `rest` that came before, whose line ends are made. */
+  made: number;
+  /** The first line is over. */
+  begun?: boolean;
   /**
-   * The next event that is whole: its data, or "" where it is left out because it or a line of it is too long. Undefined
-   * where more bytes are to come first; where the stream is over, two line ends make what is there whole, after `learn("")`.
+   * Takes the events that are recognised; not to be called while `sample` is set. True where nothing else is to be read before
+   * more has come.
    */
-  next(): string | undefined;
-  /**
-   * The strings of the next events that are recognised, joined; "" where the next event is not whole yet, or none of those.
-   * Undefined where none can be.
-   */
-  alike?(): string;
-  /** After `alike`: what is to be called next. */
-  todo: Todo;
-  /**
-   * Right after `next`: `text` is the one string of that event that later ones may differ in. Returns the event's data with
-   * an @ behind it: only if that is read as the event was, with this other string, are later events to be recognised.
-   * Otherwise, and to read all of them by their lines, it is called with "". Returns "" where it is not worth it.
-   */
-  learn(text: string): string;
+  alike(): boolean;
+  /** Takes the next event: false where none is whole. At the end of the stream two line ends make what is there whole. */
+  next(): boolean;
 }
 
 /** Events that are looked at for what later ones may have in common with them, without one that had. */
-const MAX_LESSONS = 4;
+const MAX_LESSONS = 6;
 /** A field of random text that some servers end their events with, so that their length tells nothing. */
 const RANDOM_FIELD = ',"obfuscation":"';
+/** Longer data may be nested too deeply. */
+const PLAIN_BYTES = 512;
+/** Bytes of an event's text that are kept to tell the next one's from it. */
+const SAMPLE_BYTES = 8;
 
-// An event is left out where it or a line of it has more than `maxLineBytes`.
-//
-// Three functions, however long they are: each one costs 10 variables while a reply comes. The interpreter looks names up in
-// the order in which they were declared: what `alike` needs stands first.
-export function createSseParser(maxLineBytes: number): SseParser {
-  /** Where the event or line begins that is to be read next. */
-  let at = 0;
-  /** What begins an event that is recognised, what follows its string, and what follows the random field, if it has one. */
-  let head = "";
-  let headSize = 0;
-  let tail = "";
-  let tailSize = 0;
-  let tail2 = "";
-  /** Up to there events are read one by one. */
-  let slow = 0;
-  /** It is to be looked whether an event may begin here that is recognised. */
-  let isHard = true;
-  let data: string | undefined;
-  /** `scanned` bytes of the line that is to be read next hold no end of it. */
-  let scanned = 0;
-  /** Where the event that is read began; -1 where that is gone. */
-  let begin = 0;
-  /** Inside a line that is too long: its rest is thrown away. */
-  let skipLine = false;
-  /** Inside an event that is left out. */
-  let skipEvent = false;
-  /** A CR was seen: from then on all line ends are made LF. 2 where what came last ended in one. */
-  let crs = 0;
-  /** Bytes that came before, whose line ends are made. */
-  let plain = 0;
-  let started = false;
-  let lessons = 0;
+// Plain data, and functions without a scope of their own: they cost half of what closures do. Fields are looked up in order.
+export function createSseParser(most: number): SseParser {
+  return {
+    rest: "",
+    at: 0,
+    text: "",
+    slow: 0,
+    smooth: true,
+    sample: "",
+    most: most,
+    head: "",
+    tail: "",
+    last: "",
+    kind: Gives.Nothing,
+    scanned: 0,
+    data: "",
+    begin: 0,
+    from: 0,
+    lessons: 0,
+    crs: 0,
+    made: 0,
+    alike: alike,
+    next: next,
+  };
+}
 
-  function alike(): string {
-    const rest = parser.rest;
-    const size = rest.length;
+// The interpreter reads all of a function whenever it runs: what is done for every piece of a stream stands apart.
+function alike(this: SseParser): boolean {
+  const sse = this;
+  const rest = sse.rest;
+  const head = sse.head;
+  const size = head.length;
+  let at = sse.at;
+  if (!sse.smooth || at < sse.slow || rest.length - at > sse.most) return false;
+  if (rest.startsWith(head, at)) {
+    const tail = sse.tail;
+    const last = sse.last;
     let text: string | undefined = "";
-    let next = at;
-    let to = 0;
-    parser.todo = Todo.Next;
-    if (isHard) {
-      if (crs || data !== undefined || skipEvent || skipLine) return "";
-      isHard = false;
-    }
-    if (size > maxLineBytes || at < slow) return "";
-    if (tail2)
-      while (rest.startsWith(head, next)) {
-        to = rest.indexOf(tail, next + headSize);
-        const end = rest.indexOf('"', to + tailSize);
-        if (to < 0 || !rest.startsWith(tail2, end)) break;
-        text += rest.substring(next + headSize, to);
-        next = end + tail2.length;
-      }
+    let end = 0;
+    if (last)
+      do {
+        end = rest.indexOf(tail, at + size);
+        const next = rest.indexOf('"', end + tail.length);
+        if (end < 0 || !rest.startsWith(last, next)) break;
+        text += rest.substring(at + size, end);
+        at = next + last.length;
+      } while (rest.startsWith(head, at));
+    // The board's indexOf finds a part of the needle at the end, too.
     else
-      while (rest.startsWith(head, next) && (to = rest.indexOf(tail, next + headSize)) >= 0 && to + tailSize <= size) {
-        text += rest.substring(next + headSize, to);
-        next = to + tailSize;
+      while ((end = rest.indexOf(tail, at + size)) >= 0 && end + tail.length <= rest.length) {
+        text += rest.substring(at + size, end);
+        at = end + tail.length;
+        if (!rest.startsWith(head, at)) break;
       }
     // What the text of a JSON string is not by itself.
-    if (/[\x00-\x1f"\\\xed]/.test(text)) {
-      slow = next;
-      // An escape that was cut in two is none, and half of a character joins others in a way of its own: these events are
-      // read one by one. Not in one expression: a "|" takes the board twenty times as long.
-      if (text.indexOf("\\u") >= 0 || /[\x00-\x1f]/.test(text) || /\xed[\xa0-\xbf]/.test(text)) return "";
-      if (/[\\"]/.test(text)) {
-        if (rest.substring(at, next).indexOf("\\" + tail) >= 0) return "";
-        try {
-          const list = JSON.parse('["' + text + '"]');
-          text = list.length === 1 ? list[0] : undefined;
-        } catch (e) {
-          text = undefined;
-        }
-        if (text === undefined) return "";
-      }
+    if (/[\x00-\x1f"\\\xed]/.test(text)) text = unquoted(text, rest.substring(sse.at, at), tail);
+    if (text === undefined) {
+      sse.slow = at;
+      return false;
     }
-    if (next > at) scanned = lessons = 0;
-    at = next;
-    to = size - at;
-    // What begins an event that is recognised is left until the rest of it comes.
-    if (to < headSize ? head.startsWith(rest.substr(at)) : rest.startsWith(head, at) && (to === headSize || rest.indexOf("\n", at + headSize) < 0)) {
-      parser.todo = Todo.Wait;
-      parser.rest = rest.substr(at);
-      begin -= at;
-      at = slow = 0;
-    }
-    return text!;
+    sse.text = text;
+    if (at > sse.at) sse.lessons = 0;
+    sse.at = at;
   }
+  // What begins an event that is recognised is left until the rest of it comes.
+  const left = rest.substr(at);
+  if (left.length < size ? !head.startsWith(left) : !left.startsWith(head) || (left.length > size && left.indexOf("\n", size) >= 0)) return false;
+  sse.rest = left;
+  sse.at = sse.slow = sse.scanned = 0;
+  return true;
+}
 
-  const parser: SseParser = {
-    rest: "",
-    todo: Todo.Next,
-    next: function () {
-      isHard = true;
-      if (!data && !skipEvent) begin = at;
-      for (;;) {
-        let rest = parser.rest;
-        // Line ends of the kind CR LF and CR as LF in what is not read yet, also where the two came in different pieces.
-        if (crs && plain < rest.length) {
-          let piece = rest.substr(plain);
-          if (crs === 2 && piece.charAt(0) === "\n") piece = piece.substr(1);
-          crs = piece.endsWith("\r") ? 2 : 1;
-          parser.rest = rest = rest.substr(0, plain) + piece.split("\r\n").join("\n").split("\r").join("\n");
-          plain = rest.length;
+// The text of strings that were joined; undefined where they are to be read one by one: an escape that was cut in two is
+// none, and half of a character joins others in a way of its own. Not in one expression: a "|" takes the board twenty times
+// as long.
+function unquoted(text: string, events: string, tail: string): string | undefined {
+  if (text.indexOf("\\u") >= 0 || /[\x00-\x1f]/.test(text) || /\xed[\xa0-\xbf]/.test(text)) return undefined;
+  if (!/[\\"]/.test(text)) return text;
+  if (events.indexOf("\\" + tail) >= 0) return undefined;
+  try {
+    const list = JSON.parse('["' + text + '"]');
+    return list.length === 1 ? list[0] : undefined;
+  } catch (e) {
+    return undefined;
+  }
+}
+
+// The usual event is one line of data, and at the most one of its name before that.
+function next(this: SseParser): boolean {
+  const sse = this;
+  const rest = sse.rest;
+  const at = sse.at;
+  if (sse.smooth) {
+    let from = rest.startsWith("event: ", at) ? rest.indexOf("\ndata: ", at) + 1 : at;
+    if (rest.startsWith("data: ", from)) {
+      from += 6;
+      const size = rest.length;
+      const scanned = sse.scanned;
+      // The board's indexOf may look before where it begins if that is the end.
+      const end = scanned < size ? rest.indexOf("\n", scanned > from ? scanned : from) : -1;
+      if (end > from && end - at <= sse.most && rest.charAt(end + 1) === "\n") {
+        const data = rest.substring(from, end);
+        const plain = !/[\r\\]/.test(data) && end - from < PLAIN_BYTES;
+        if ((plain || data.indexOf("\r") < 0) && (from === at + 6 || rest.substring(at, from).indexOf("\r") < 0)) {
+          sse.data = data;
+          sse.plain = plain;
+          sse.begin = at;
+          sse.from = from;
+          sse.at = end + 2;
+          sse.begun = true;
+          return true;
         }
-        const from = at + scanned;
-        scanned = 0;
-        // The board's indexOf may look before `from` where that is the end.
-        const end = from < rest.length ? rest.indexOf("\n", from) : -1;
-        let line = end < 0 ? "" : rest.substring(at, end);
-        if (!crs && (end < 0 ? from < rest.length && rest.indexOf("\r", from) >= 0 : line.indexOf("\r") >= 0)) {
-          crs = 1;
-          plain = at;
-          begin = -1;
-          continue;
-        }
-        let tooLong = !skipLine && (end < 0 ? rest.length - at : line.length) > maxLineBytes;
-        if (end >= 0 && !skipLine && !tooLong) {
-          if (!started && line.startsWith("\xef\xbb\xbf")) line = line.substr(3);
-          if (!line) {
-            const whole = data;
-            data = undefined;
-            skipEvent = false;
-            at = end + 1;
-            started = true;
-            if (whole) return whole;
-            begin = at;
-            continue;
-          }
-          if (!skipEvent && (line === "data" || line.startsWith("data:"))) {
-            line = line.substr(line.charAt(5) === " " ? 6 : 5);
-            data = data === undefined ? line : data + "\n" + line;
-            tooLong = data.length > maxLineBytes;
-          }
-        }
-        const isLost = tooLong && !skipEvent;
-        if (tooLong) {
-          skipEvent = true;
-          data = undefined;
-        }
-        if (end >= 0 || tooLong) started = true;
-        skipLine = end < 0 && (skipLine || tooLong);
-        at = end < 0 ? (skipLine ? rest.length : at) : end + 1;
-        if (end < 0) scanned = rest.length - at;
-        if (isLost) return "";
-        if (end < 0) break;
+      } else if (end < 0 && size - at <= sse.most && (scanned >= size || rest.indexOf("\r", scanned > at ? scanned : at) < 0)) {
+        if (at) sse.rest = rest.substr(at);
+        sse.at = sse.slow = 0;
+        sse.scanned = size - at;
+        return false;
       }
-      if (at) {
-        parser.rest = parser.rest.substr(at);
-        plain = parser.rest.length;
-        begin -= at;
-        slow -= at;
-        at = 0;
+    }
+  }
+  return readLines(sse);
+}
+
+// Any event, line by line.
+function readLines(sse: SseParser): boolean {
+  const at = sse.at;
+  sse.rest = sse.rest.substr(at);
+  sse.made -= at;
+  sse.slow = sse.slow > at ? sse.slow - at : 0;
+  if (sse.smooth) sse.scanned = 0;
+  sse.at = sse.from = 0;
+  sse.plain = false;
+  for (;;) {
+    let rest = sse.rest;
+    // Line ends of the kind CR LF and CR as LF in what is not read yet, also where the two came in different pieces.
+    if (sse.crs && sse.made < rest.length) {
+      let piece = rest.substr(sse.made);
+      if (sse.crs === 2 && piece.charAt(0) === "\n") piece = piece.substr(1);
+      sse.crs = piece.endsWith("\r") ? 2 : 1;
+      sse.rest = rest = rest.substr(0, sse.made) + piece.split("\r\n").join("\n").split("\r").join("\n");
+      sse.made = rest.length;
+    }
+    const scanned = sse.scanned;
+    const end = scanned < rest.length ? rest.indexOf("\n", scanned) : -1;
+    let line = end < 0 ? "" : rest.substr(0, end);
+    if (!sse.crs && (end < 0 ? scanned < rest.length && rest.indexOf("\r", scanned) >= 0 : line.indexOf("\r") >= 0)) {
+      sse.crs = 1;
+      sse.made = sse.scanned = 0;
+      sse.smooth = false;
+      continue;
+    }
+    let tooLong = !sse.skipLine && (end < 0 ? rest.length : end) > sse.most;
+    let whole: string | undefined;
+    if (end >= 0) sse.smooth = false;
+    if (end >= 0 && !sse.skipLine && !tooLong) {
+      if (!sse.begun && line.startsWith("\xef\xbb\xbf")) line = line.substr(3);
+      if (!line) {
+        whole = sse.lines;
+        sse.lines = undefined;
+        sse.skipEvent = false;
+        sse.smooth = !sse.crs;
+      } else if (!sse.skipEvent && (line === "data" || line.startsWith("data:"))) {
+        line = line.substr(line.charAt(5) === " " ? 6 : 5);
+        sse.lines = line = sse.lines === undefined ? line : sse.lines + "\n" + line;
+        tooLong = line.length > sse.most;
       }
-      return undefined;
-    },
-    learn: function (text) {
-      parser.alike = undefined;
-      parser.todo = Todo.Next;
-      isHard = true;
-      const whole = begin < 0 || crs || !text ? "" : parser.rest.substring(begin, at);
-      const first = whole.indexOf("{");
-      const place = whole.indexOf(':"' + text + '"', first);
-      if (first < 0 || place < 0 || ++lessons > MAX_LESSONS) return "";
-      tail = whole.substr(place + 2 + text.length);
-      const random = tail.indexOf(RANDOM_FIELD);
-      tail2 = "";
-      // The board's indexOf finds a part of the needle at the end, too.
-      if (random >= 0 && tail.startsWith(RANDOM_FIELD, random)) {
-        const end = random + RANDOM_FIELD.length;
-        tail2 = tail.substr(tail.indexOf('"', end));
-        tail = tail.substr(0, end);
-      }
-      head = whole.substr(0, place + 2);
-      headSize = head.length;
-      parser.alike = alike;
-      tailSize = tail.length;
-      const line = whole.indexOf("\n", place);
-      return whole.substring(first, place + 2) + text + "@" + whole.substring(place + 2 + text.length, line);
-    },
-  };
-  return parser;
+    }
+    const isLost = tooLong && !sse.skipEvent;
+    if (tooLong) {
+      sse.skipEvent = true;
+      sse.smooth = false;
+      sse.lines = undefined;
+    }
+    if (end >= 0 || tooLong) sse.begun = true;
+    sse.skipLine = end < 0 && (sse.skipLine || tooLong);
+    const size = end < 0 ? (sse.skipLine ? rest.length : 0) : end + 1;
+    if (size) sse.rest = rest.substr(size);
+    sse.made -= size;
+    sse.slow = sse.slow > size ? sse.slow - size : 0;
+    sse.scanned = end < 0 ? rest.length - size : 0;
+    sse.data = whole || "";
+    if (whole || isLost) return true;
+    if (end < 0) return false;
+  }
+}
+
+// Right after `next`: `text`, of a kind, is what came of the event, and nothing else. Later ones may differ in it only.
+export function learn(sse: SseParser, text: string, kind: Gives, index: any): void {
+  if (!sse.from || ++sse.lessons > MAX_LESSONS) return;
+  const event = sse.rest.substring(sse.begin, sse.at);
+  const place = event.indexOf(':"' + text + '"', sse.from - sse.begin) + 2;
+  // Where there are escapes in it.
+  if (place < 2) return;
+  const head = event.substr(0, place);
+  let tail = event.substr(place + text.length);
+  let last = "";
+  const random = tail.indexOf(RANDOM_FIELD);
+  // The board's indexOf finds a part of the needle at the end, too.
+  if (random >= 0 && tail.startsWith(RANDOM_FIELD, random)) {
+    last = tail.substr(tail.indexOf('"', random + RANDOM_FIELD.length));
+    tail = tail.substr(0, random + RANDOM_FIELD.length);
+  }
+  text = text.substr(0, SAMPLE_BYTES);
+  // Two events that differ in one string only, and gave that string: whatever stands there is what comes of such an event.
+  if (head === sse.head && tail === sse.tail && last === sse.last && kind === sse.kind && index === sse.index) {
+    if (text !== sse.sample) sse.sample = undefined;
+    return;
+  }
+  sse.head = head;
+  sse.tail = tail;
+  sse.last = last;
+  sse.sample = text;
+  sse.kind = kind;
+  sse.index = index;
 }

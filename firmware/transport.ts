@@ -19,147 +19,171 @@ export interface Post {
   /** Called once, and let go of then. `o` is what `post` was called with. */
   onHead?(status: number, headers: Record<string, string>, o: any): void;
   /**
-   * Bytes of the body are appended to its `rest`, so that they are in memory once only. `onReady` takes them off. To be set by
-   * `onHead` at the latest.
+   * Bytes of the body are appended to its `rest`, so that they are in memory once only. `onReady` takes them off, and is also
+   * called when nothing has come for a moment. To be set by `onHead` at the latest.
    */
   into?: { rest: string };
-  onReady(o: any): void;
-  /** Nothing has come for a moment. */
-  onQuiet?(): void;
+  onReady(o: any, isQuiet?: boolean): void;
+  /** So many new bytes are handed on at once, fewer after a moment. */
+  batch: number;
   /** Called exactly once, unless aborted. `failure` says what went wrong below HTTP: "" where the answer ended. */
   onDone(failure: string, o: any): void;
+  // What follows is the transport's own, and set by `post`. The board's http has the other end of it, as `o` of its objects.
+  /** There is nothing to be ended. */
+  ended?: boolean;
+  /** When it began, and when it was last heard of. */
+  began?: number;
+  heard?: number;
+  request?: any;
+  response?: any;
+  /** The timer that looks at the clock, and the one that hands on what came. */
+  look?: any;
+  soon?: any;
+  /** What hands it on. */
+  hand?: (o: Post) => void;
+  /** With so many bytes in `into` they are handed on. */
+  full?: number;
 }
 
 /** What is given to the socket at once has as many bytes, and those of one piece: it keeps them until they are gone. */
 const SENT_BYTES = 256;
-/** Bytes from which on what came is looked at at once, and milliseconds otherwise. Another read of the socket may come before. */
-const PENDING_BYTES = 536;
+/** Milliseconds after which what came is handed on in any case. Another read of the socket may come before. */
 const PENDING_MS = 20;
 /** Milliseconds between looks at the clock, and without a byte that are a pause: a slow model's words are seen as they come. */
 const LOOK_MS = 250;
 const QUIET_MS = 100;
 
-// Sends a request and returns what ends it, called with null: the socket is closed, timers are cleared and no callback comes
-// any more. Never throws: what goes wrong reaches `onDone`.
-export function post(o: Post): (failure: null) => void {
-  const started = getTime();
-  let heard = started;
-  let over = false;
-  let request: any;
-  let timer: any;
-  let options: any;
-  /** The timer that hands on what came, and how much may be there before that is done at once. */
-  let waiting: any;
-  let most = PENDING_BYTES;
-
-  // Ends the request: what failed; null for an abort; nothing, or what the board tells of its socket, where the answer is over.
-  function end(failure?: any): void {
-    const isWhole = failure === undefined || typeof failure === "boolean";
-    // Also where sending failed because the server has answered and closed the connection by then.
-    if (failure !== null && !o.onHead) ready();
-    if (over) return;
-    over = true;
-    if (o.close) o.close();
-    if (timer) clearInterval(timer);
-    if (waiting) clearTimeout(waiting);
-    // The board's http has no abort: this flag makes it close the socket, but not before what it has received is used
-    // up, which never happens to half a chunk. So that goes first.
-    if (request) {
-      delete request.dRcv;
-      request.clsNow = true;
-    }
-    request = undefined;
-    if (failure !== null) o.onDone(isWhole ? "" : failure.message || (typeof failure === "string" ? failure : "connection failed"), o);
-  }
-
-  // Sends the next piece. Once there is none, it and what gives them are let go: they would cost 50 variables while the
-  // answer comes.
-  let send: any = function (): void {
-    heard = getTime();
-    if (over) return;
-    // Connecting happens with the first piece, and throws where it fails.
-    try {
-      let size = 0;
-      let piece = o.next!();
-      while (piece !== undefined && (size += piece.length) < SENT_BYTES) {
-        request.write(piece);
-        piece = o.next!();
-      }
-      if (piece !== undefined) request.write(piece);
-      else {
-        if (o.close) o.close();
-        delete o.next;
-        delete o.close;
-        send = undefined;
-        request.removeAllListeners("drain");
-        request.end();
-      }
-      // What it was asked with is not looked at any more once it is connected: 80 variables.
-      delete request.opt;
-    } catch (e) {
-      end(e);
-    }
-  };
-
-  function ready(): void {
-    if (waiting) clearTimeout(waiting);
-    waiting = undefined;
-    if (over) return;
-    o.onReady(o);
-    most = o.into!.rest.length + PENDING_BYTES;
-    // Now, since to read it takes a while.
-    heard = getTime();
-  }
-
-  // The board calls this from within itself once more for every chunk in what it read: the stack is short here, and whatever
-  // is to be done waits for the idle loop. An event of its own comes before the next read, as a timer may not.
-  function onData(piece: string): void {
-    if (over) return;
-    if (!waiting) waiting = setTimeout(ready, PENDING_MS);
-    o.into!.rest += piece;
-    if (o.into!.rest.length < most) return;
-    most = Infinity;
-    request.emit("more");
-  }
-
+// Sends a request; `endPost` ends it. Never throws: what goes wrong reaches `onDone`.
+export function post(o: Post): void {
+  o.began = o.heard = getTime();
+  o.full = o.batch;
+  o.ended = false;
   try {
-    options = url.parse(o.url!);
+    let options: any = url.parse(o.url!);
     options.method = o.method || "POST";
     options.headers = o.headers;
     if (!o.method || o.length) o.headers!["Content-Length"] = String(o.length);
-    request = require("http").request(options, function (response: any) {
-      if (over) return;
-      heard = getTime();
-      o.onHead!(parseInt(response.statusCode), response.headers, o);
-      // Not needed any more: 80 variables.
-      delete response.headers;
-      delete response.statusCode;
-      delete response.statusMessage;
-      delete response.httpVersion;
-      delete o.onHead;
-      request.removeAllListeners("connect");
-      response.on("data", onData);
-      response.on("close", end);
-    });
-    request.on("more", ready);
+    const request = (o.request = require("http").request(options, takeResponse));
     options = undefined;
     delete o.headers;
     delete o.url;
+    (request as any).o = o;
+    request.on("more", (o.hand = ready));
     request.on("drain", send);
-    request.on("error", end);
+    request.on("error", takeClose);
     // From the idle loop: here the stack is deep.
-    setTimeout(send, 1);
+    request.emit("drain");
     // One coarse timer looks at both limits: setting one anew for every piece costs more than it tells.
-    timer = setInterval(function () {
-      const now = getTime();
-      const silence = (now - heard) * 1000;
-      if (silence >= QUIET_MS && o.onQuiet) o.onQuiet();
-      if (silence >= o.idleMs) end("timeout: no byte for " + o.idleMs + " ms (idleTimeoutMs)");
-      else if ((now - started) * 1000 >= o.totalMs) end("timeout: not finished after " + o.totalMs + " ms (requestTimeoutMs)");
-    }, LOOK_MS);
+    o.look = setInterval(look, LOOK_MS, o);
   } catch (e) {
-    // A refused connection and an unknown host throw here. Later, since the caller has not got its handle yet.
-    setTimeout(end, 1, e);
+    // A refused connection and an unknown host throw here. Later: the caller is not done yet.
+    setTimeout(endPost, 1, o, e);
   }
-  return end;
+}
+
+// Ends a request: the socket is closed, timers are cleared, and no callback comes any more after `onDone`. One that is over is
+// left alone. `failure`: what failed; null for an abort, of which `onDone` is not told; nothing, or what the board tells of
+// its socket, where the answer is over.
+export function endPost(o: Post, failure?: any): void {
+  const isWhole = failure === undefined || typeof failure === "boolean";
+  const request = o.request;
+  // Also where sending failed because the server has answered and closed the connection by then.
+  if (failure !== null && !o.onHead) ready(o);
+  if (o.ended) return;
+  o.ended = true;
+  if (o.close) o.close();
+  if (o.look) clearInterval(o.look);
+  if (o.soon) clearTimeout(o.soon);
+  // The board's http has no abort: this flag makes it close the socket, but not before what it has received is used
+  // up, which never happens to half a chunk. So that goes first.
+  if (request) {
+    delete request.dRcv;
+    delete request.o;
+    request.clsNow = true;
+  }
+  if (o.response) delete o.response.o;
+  o.request = o.response = o.look = o.soon = undefined;
+  if (failure !== null) o.onDone(isWhole ? "" : failure.message || (typeof failure === "string" ? failure : "connection failed"), o);
+}
+
+// The listeners have what they belong to as `o` of their object; none once it is over.
+function takeClose(this: any, failure?: any): void {
+  if (this.o) endPost(this.o, failure);
+}
+
+// Sends the next piece. Once there is none, it and what gives them are let go: they would cost 50 variables while the
+// answer comes.
+function send(this: any): void {
+  const request = this;
+  const o: Post = request.o;
+  if (!o) return;
+  o.heard = getTime();
+  // Connecting happens with the first piece, and throws where it fails.
+  try {
+    let size = 0;
+    let piece = o.next!();
+    while (piece !== undefined && (size += piece.length) < SENT_BYTES) {
+      request.write(piece);
+      piece = o.next!();
+    }
+    if (piece !== undefined) request.write(piece);
+    else {
+      if (o.close) o.close();
+      delete o.next;
+      delete o.close;
+      request.removeAllListeners("drain");
+      request.end();
+    }
+    // What it was asked with is not looked at any more once it is connected: 80 variables.
+    delete request.opt;
+  } catch (e) {
+    endPost(o, e);
+  }
+}
+
+function takeResponse(this: any, response: any): void {
+  const o: Post = this.o;
+  if (!o) return;
+  o.heard = getTime();
+  o.response = response;
+  response.o = o;
+  o.onHead!(parseInt(response.statusCode), response.headers, o);
+  // Not needed any more: 80 variables.
+  delete response.headers;
+  delete response.statusCode;
+  delete response.statusMessage;
+  delete response.httpVersion;
+  delete o.onHead;
+  this.removeAllListeners("connect");
+  response.on("data", takeData);
+  response.on("close", takeClose);
+}
+
+// The board calls this from within itself once more for every chunk in what it read: the stack is short here, and whatever
+// is to be done waits for the idle loop. An event of its own comes before the next read, as a timer may not.
+function takeData(this: any, piece: string): void {
+  const o: Post = this.o;
+  if (!o) return;
+  if ((o.into!.rest += piece).length >= o.full!) {
+    o.full = Infinity;
+    o.request.emit("more", o);
+  } else if (!o.soon) o.soon = setTimeout(o.hand!, PENDING_MS, o);
+}
+
+// Hands on what came.
+function ready(o: Post): void {
+  if (o.soon) o.soon = clearTimeout(o.soon);
+  if (o.ended || !o.into) return;
+  o.onReady(o);
+  o.full = o.into.rest.length + o.batch;
+  // Now, since to read it takes a while.
+  o.heard = getTime();
+}
+
+function look(o: Post): void {
+  const now = getTime();
+  const silence = (now - o.heard!) * 1000;
+  if (silence >= QUIET_MS && o.into) o.onReady(o, true);
+  if (silence >= o.idleMs) endPost(o, "timeout: no byte for " + o.idleMs + " ms (idleTimeoutMs)");
+  else if ((now - o.began!) * 1000 >= o.totalMs) endPost(o, "timeout: not finished after " + o.totalMs + " ms (requestTimeoutMs)");
 }

@@ -289,8 +289,8 @@ export interface Provider {
   frame(options: RequestOptions): RequestFrame;
   /** One tool in pieces, of which the longest are in flash; a comma before it unless it is the first. */
   tool(tool: LoadedTool, first: boolean): string[];
-  /** Reads one event of a stream, or a whole reply, into `reply`. Throws if it should be JSON and is not. */
-  read(data: string, reply: ReplyCollector): void;
+  /** Reads `reply.body`, one event of a stream or a whole reply, into `reply`, and lets go of it on the way. */
+  read(reply: ReplyCollector): void;
 }
 
 export interface RequestOptions {
@@ -327,35 +327,33 @@ export enum Mode {
   MaybeCall,
 }
 
-/** What the one string is in which events differ. An enum, since its members stand as numbers in the bundle. */
-export enum Alike {
+/** What came of an event. An enum, since its members stand as numbers in the bundle. */
+export enum Gives {
+  Nothing,
+  /** One text: of the answer, of the thinking, or of a tool call's arguments. */
   Text,
   Thought,
-  /** Of a tool call. */
   Arguments,
-}
-
-/** What there is in the bytes that came. */
-export enum Todo {
-  /** There may be one of another kind. */
-  Next,
-  /** There is none that is whole. */
-  Wait,
-}
-
-/** Text that is not shown yet, since it may be the start of a tag or of a call, or half of a surrogate pair. */
-export interface Held {
-  text: string;
-  mode: number;
+  /** Something else, or more than one of them. */
+  More,
 }
 
 /** Where a reply is collected while it streams in. A provider sets `fresh`, `stop` and `failure`, and calls the rest. */
 export interface ReplyCollector {
+  /**
+   * What is to be read next. Not an argument: where one throws, the interpreter never frees the scope of the function that it
+   * is for.
+   */
+  body?: any;
   /** Text that came and is not shown yet: a provider appends to it. */
   fresh: string;
-  /** The piece of thinking that came last, and the thinking that is not shown yet. */
-  idea: string;
+  /** The thinking that is not shown yet. */
   wise: string;
+  /** What the event that is read has given so far, and the text of it. */
+  gives: Gives;
+  got: string;
+  /** Index of the call that came last, as the server gives it. */
+  index?: any;
   /** Why the reply ended: `stop`, `length` (the output limit), `done` (no reason given); "" while it goes on. */
   stop: string;
   /**
@@ -376,6 +374,19 @@ export interface ReplyCollector {
   /** True where text was shown to the person already, so that asking again would repeat it. */
   shown: boolean;
   calls: ReplyCall[];
+  /** Text that is not shown yet, since it may be the start of a tag or of a call, or half of a surrogate pair; see sift.ts. */
+  held: string;
+  mode: Mode;
+  /** `wise` ends in half of a surrogate pair, the other half of which comes in the next delta. */
+  half?: boolean;
+  /** Index of a call that was left out, `true` if it has none: pieces of it belong to no call. */
+  dropped?: any;
+  emit(event: AgentEvent): void;
+  tools?: Registry;
+  /** Bytes of the answer that are kept, of a call's arguments, and of thinking that is shown at once. */
+  keepBytes: number;
+  maxArgs: number;
+  showBytes: number;
 }
 
 export interface ReplyCall extends ToolCall {

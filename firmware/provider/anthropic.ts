@@ -1,6 +1,6 @@
 import { CALLS, ECHO_CALLS, HAS_MEDIA, RESULT, SHORT_CALLS, SHORT_RESULT, USER } from "../history";
 import { fromJson, readWhole, toJson, wireText } from "../text";
-import type { Provider, ReplyCollector } from "../types";
+import { Gives, type Provider, type ReplyCollector } from "../types";
 
 /** Tokens to ask for where `maxTokens` is 0: this API wants a number, and every Claude model may write that much. */
 const DEFAULT_MAX_TOKENS = 4096;
@@ -21,8 +21,10 @@ export function createAnthropic(): Provider {
 
   // A piece of the thinking to send back: all of it, or nothing.
   function carry(reply: ReplyCollector, piece: string): void {
-    if (reply.echo.length + piece.length <= reply.echoBytes) reply.echo += piece;
-    else {
+    if (reply.echo.length + piece.length <= reply.echoBytes) {
+      reply.echo += piece;
+      if (piece) reply.gives = Gives.More;
+    } else {
       reply.echo = "";
       reply.echoBytes = 0;
     }
@@ -48,6 +50,28 @@ export function createAnthropic(): Provider {
     } else {
       carry(reply, '","signature":"' + signature + '"}');
       signature = undefined;
+    }
+  }
+
+  // Takes a block, or a delta of one.
+  function take(reply: ReplyCollector, block: any, index: any, begins: boolean): void {
+    if (begins || signature !== undefined) think(reply, block, begins);
+    const text = block.text;
+    if (text && typeof text === "string") {
+      reply.fresh += text;
+      reply.gives = reply.gives ? Gives.More : Gives.Text;
+      reply.got = text;
+    }
+    if (block.thinking) reply.thought(block.thinking);
+    if (block.type === "tool_use") {
+      // Empty where it begins: the arguments follow, or there are none.
+      const input = block.input;
+      reply.call(index, block.id, block.name, input && typeof input === "object" && !Object.keys(input).length ? "" : input);
+    } else if (block.type === "input_json_delta") {
+      // A tool that the server runs itself streams its input, too; that is no call of ours.
+      let ours = typeof index !== "number";
+      for (const call of reply.calls) if (call.index === index) ours = true;
+      if (ours) reply.call(index, "", "", block.partial_json);
     }
   }
 
@@ -107,61 +131,49 @@ export function createAnthropic(): Provider {
     tool: function (tool, first) {
       return [(first ? "" : ",") + '{"name":"' + tool.name + '","description":', tool.description, ',"input_schema":', tool.parameters, "}"];
     },
-    read: function (data, reply) {
-      if (data.charAt(0) !== "{") data = data.trim();
-      // Keep-alive text inside data, as some gateways send.
-      if (data.charAt(0) !== "{") return;
-      const body = fromJson(data);
-      const error = body.error;
-      if (error) {
-        // An error within a stream has no HTTP status of its own. https://platform.claude.com/docs/en/api/errors
-        const statuses: Record<string, number> = {
-          invalid_request_error: 400,
-          authentication_error: 401,
-          billing_error: 402,
-          permission_error: 403,
-          not_found_error: 404,
-          request_too_large: 413,
-          rate_limit_error: 429,
-          api_error: 500,
-          timeout_error: 504,
-          overloaded_error: 529,
-        };
-        reply.failure = {
-          status: Number(statuses[error.type]) || 0,
-          message: String(error.message || (typeof error === "string" ? error : toJson(error))),
-        };
-        return;
-      }
-      // The blocks of a whole reply, or the one that begins or goes on here.
-      const whole = body.content instanceof Array;
-      const blocks = whole ? body.content : [body.content_block || body.delta];
-      let index = whole ? 0 : body.index;
-      const begins = whole || body.type === "content_block_start";
-      if (body.type === "content_block_stop") think(reply, undefined, false);
-      for (const block of blocks) {
-        if (block) {
-          think(reply, block, begins);
-          if (whole) think(reply, undefined, false);
-          if (typeof block.text === "string") reply.fresh += block.text;
-          reply.thought(block.thinking);
-          let input = block.input;
-          // Empty where it begins: the arguments follow, or there are none.
-          if (input && typeof input === "object" && !Object.keys(input).length) input = "";
-          if (block.type === "tool_use") reply.call(index, block.id, block.name, input);
-          else if (block.type === "input_json_delta") {
-            // A tool that the server runs itself streams its input, too; that is no call of ours.
-            let ours = typeof index !== "number";
-            for (const call of reply.calls) if (call.index === index) ours = true;
-            if (ours) reply.call(index, "", "", block.partial_json);
-          }
-        }
-        index++;
-      }
-      const reason = whole ? body.stop_reason || "stop" : body.delta && body.delta.stop_reason;
+    read: function (reply) {
+      let body = reply.body;
+      reply.body = undefined;
+      if (body.error) return takeError(body.error, reply);
+      const type = body.type;
+      const index = body.index;
+      const reason = body.stop_reason || (body.delta && body.delta.stop_reason);
       if (typeof reason === "string" && !reply.stop)
         reply.stop = reason === "max_tokens" || reason === "model_context_window_exceeded" ? "length" : "stop";
-      if (body.type === "message_stop") reply.stop = reply.stop || "done";
+      const blocks = body.content;
+      body = body.content_block || body.delta;
+      if (body) take(reply, body, index, type === "content_block_start");
+      else if (type === "content_block_stop") think(reply, undefined, false);
+      else if (type === "message_stop") reply.stop = reply.stop || "done";
+      else if (blocks instanceof Array) {
+        // A whole reply.
+        for (let i = 0; i < blocks.length; i++)
+          if (blocks[i]) {
+            take(reply, blocks[i], i, true);
+            think(reply, undefined, false);
+          }
+        reply.stop = reply.stop || "stop";
+      }
     },
+  };
+}
+
+// An error within a stream has no HTTP status of its own. https://platform.claude.com/docs/en/api/errors
+function takeError(error: any, reply: ReplyCollector): void {
+  const statuses: Record<string, number> = {
+    invalid_request_error: 400,
+    authentication_error: 401,
+    billing_error: 402,
+    permission_error: 403,
+    not_found_error: 404,
+    request_too_large: 413,
+    rate_limit_error: 429,
+    api_error: 500,
+    timeout_error: 504,
+    overloaded_error: 529,
+  };
+  reply.failure = {
+    status: Number(statuses[error.type]) || 0,
+    message: String(error.message || (typeof error === "string" ? error : toJson(error))),
   };
 }

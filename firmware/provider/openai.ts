@@ -1,6 +1,6 @@
 import { CALLS, ECHO_CALLS, HAS_MEDIA, RESULT, SHORT_CALLS, SHORT_RESULT, USER } from "../history";
-import { cutUtf8, fromJson, toJson, wireText } from "../text";
-import type { Provider } from "../types";
+import { cutUtf8, toJson, wireText } from "../text";
+import { Gives, type Provider, type ReplyCollector } from "../types";
 
 // The OpenAI chat completions dialect, as Ollama, llama.cpp, LM Studio, vLLM and gateways speak it.
 // https://platform.openai.com/docs/api-reference/chat
@@ -53,41 +53,49 @@ export function createOpenai(echoes: boolean): Provider {
         ',"parameters":', tool.parameters, "}}",
       ];
     },
-    read: function (data, reply) {
-      if (data.charAt(0) !== "{") data = data.trim();
-      if (data.startsWith("[DONE]")) reply.stop = reply.stop || "done";
-      // Keep-alive text inside data, as some gateways send.
-      if (data.charAt(0) !== "{") return;
-      const body = fromJson(data);
-      const error = body.error;
-      if (error) {
-        // An object with a message, or text; its code is a status, or a word such as "invalid_api_key".
-        reply.failure = { status: Number(error.code || error.status) || 0, message: String(error.message || (typeof error === "string" ? error : toJson(error))) };
-        return;
-      }
-      const choice = body.choices && body.choices[0];
-      if (!choice) return;
+    read: function (reply) {
+      let body = reply.body;
+      reply.body = undefined;
+      if (body.error) return takeError(body.error, reply);
+      body = body.choices && body.choices[0];
+      if (!body) return;
+      const reason = body.finish_reason || (body.message && "stop");
+      if (typeof reason === "string" && !reply.stop) reply.stop = reason === "length" ? "length" : "stop";
       // A delta of a stream and the message of a whole reply have the same fields.
-      const delta = choice.delta || choice.message || {};
-      const thought = delta.reasoning_content || delta.reasoning;
+      body = body.delta || body.message || {};
+      const thought = body.reasoning_content || body.reasoning;
       reply.thought(thought);
       if (echoes && typeof thought === "string" && thought && reply.echo.length < reply.echoBytes) {
         const all = reply.echo + thought;
         reply.echo = cutUtf8(all, reply.echoBytes);
+        reply.gives = Gives.More;
         // Nothing follows what was cut.
         if (reply.echo !== all) reply.echoBytes = 0;
       }
-      if (typeof delta.content === "string") reply.fresh += delta.content;
-      else if (delta.content instanceof Array)
-        for (const part of delta.content) if (part && typeof part.text === "string") reply.fresh += part.text;
-      if (delta.tool_calls instanceof Array)
-        for (const one of delta.tool_calls) {
+      let text = body.content;
+      if (text instanceof Array) text = text.map(textOf).join("");
+      if (text && typeof text === "string") {
+        reply.fresh += text;
+        reply.gives = reply.gives ? Gives.More : Gives.Text;
+        reply.got = text;
+      }
+      body = body.tool_calls;
+      if (body instanceof Array)
+        for (const one of body) {
           const call = (one && one.function) || {};
           const slot = one && reply.call(one.index, one.id, call.name, call.arguments);
           if (slot && one.extra_content && !slot.echo) slot.echo = toJson(one.extra_content);
         }
-      const reason = choice.finish_reason || (choice.message && "stop");
-      if (typeof reason === "string" && !reply.stop) reply.stop = reason === "length" ? "length" : "stop";
     },
   };
+}
+
+// An object with a message, or text; its code is a status, or a word such as "invalid_api_key".
+function takeError(error: any, reply: ReplyCollector): void {
+  reply.failure = { status: Number(error.code || error.status) || 0, message: String(error.message || (typeof error === "string" ? error : toJson(error))) };
+}
+
+// The text of one part of a message's content; "" where it is none.
+function textOf(part: any): string {
+  return part && typeof part.text === "string" ? part.text : "";
 }

@@ -22,7 +22,7 @@ const run = (code: string, files: Record<string, string> = { agent: code }) => {
   };
   const context = vm.createContext({ require: () => storage, print: (value: unknown) => void printed.push(value) });
   vm.runInContext(code, context);
-  const globals = Object.keys(context).filter((name) => /^\$[a-z]/.test(name) && !["$own", "$f", "$g"].includes(name));
+  const globals = Object.keys(context).filter((name) => /^\$[a-z]/.test(name) && !["$own", "$f", "$g", "$h"].includes(name));
   return { printed, globals, evaluate: (text: string) => vm.runInContext(text, context) };
 };
 

@@ -25,7 +25,7 @@ new Function("module", "JSON", script)(module, boardJson);
 const { createAnthropic } = module.exports;
 
 const firmware = bootFirmware();
-const { createHistory, createReply, createSseParser, editHistory, readHistory } = firmware;
+const { createHistory, createReply, createSseParser, editHistory, fromJson, readHistory } = firmware;
 const { ANSWER, CALLS, ECHO_CALLS, RESULT, SHORT_CALLS, SHORT_RESULT, USER } = firmware;
 
 /** Events as the server writes them, with their names. */
@@ -65,8 +65,12 @@ function readPieces(pieces: string[]) {
   const provider = createAnthropic();
   const sse = createSseParser(3072);
   const take = () => {
-    for (let data = sse.next(); data !== undefined; data = sse.next()) {
-      provider.read(data, reply);
+    while (sse.next()) {
+      const data = sse.data.trim();
+      if (data.startsWith("{")) {
+        reply.body = fromJson(data);
+        provider.read(reply);
+      }
       reply.flush();
     }
   };
@@ -74,7 +78,6 @@ function readPieces(pieces: string[]) {
     sse.rest += piece;
     take();
   }
-  sse.learn("");
   sse.rest += "\n\n";
   take();
   reply.flush(true);
@@ -114,7 +117,8 @@ function readWhole(body: unknown) {
     400,
     48,
   );
-  createAnthropic().read(toBytes(JSON.stringify(body)), reply);
+  reply.body = fromJson(toBytes(JSON.stringify(body)));
+  createAnthropic().read(reply);
   reply.flush(true);
   return reply;
 }

@@ -93,8 +93,11 @@ export function bootFirmware() {
   };
   const http = {
     request(options: any, onResponse: (response: any) => void) {
+      // The board calls a listener with the object as `this`; no event is one of both.
       const listeners: Record<string, (value?: any) => void> = {};
-      const on = (event: string, listener: (value?: any) => void) => (listeners[event] = listener);
+      function on(this: any, event: string, listener: (value?: any) => void): void {
+        listeners[event] = listener.bind(this);
+      }
       let sent = false;
       let ended = false;
       const request = {
@@ -106,8 +109,8 @@ export function bootFirmware() {
         end() {
           sent = true;
         },
-        emit(event: string) {
-          clock.setTimeout(() => listeners[event]?.(), 0);
+        emit(event: string, value?: any) {
+          clock.setTimeout(() => listeners[event]?.(value), 0);
         },
         removeAllListeners(event: string) {
           delete listeners[event];
@@ -127,7 +130,7 @@ export function bootFirmware() {
         get closed() {
           return ended || request.clsNow;
         },
-        head: (status, headers = {}) => onResponse({ statusCode: String(status), headers, on }),
+        head: (status, headers = {}) => onResponse.call(request, { statusCode: String(status), headers, on }),
         // The transport hands on what came a moment later.
         data(piece) {
           listeners.data?.(piece);

@@ -19,15 +19,15 @@ function createCounted(maxLineBytes: number) {
   const parser = createSseParser(maxLineBytes);
   const take = () => {
     const events: string[] = [];
-    for (let data = parser.next(); data !== undefined; data = parser.next()) {
-      if (data) events.push(data);
+    while (parser.next()) {
+      if (parser.data) events.push(parser.data);
       else blanks++;
     }
     return events;
   };
   return {
     feed: (piece: string) => ((parser.rest += piece), take()),
-    end: () => (parser.learn(""), (parser.rest += "\n\n"), take()),
+    end: () => ((parser.rest += "\n\n"), take()),
     lost: () => blanks,
   };
 }
