@@ -100,12 +100,7 @@ function call(this: ReplyCollector, index: any, id: any, name: any, args: any): 
   if (slot && slot.name && name && args && (!id || !slot.id) && readWhole(slot.arguments)) slot = undefined;
   if (!slot) {
     if (!id && !name && !args) return undefined;
-    if (calls.length >= MAX_CALLS) {
-      if (reply.dropped === undefined)
-        reply.emit({ type: "error", message: "the model asked for more than " + MAX_CALLS + " tool calls at once: the rest is left out" });
-      reply.dropped = numbered ? index : true;
-      return undefined;
-    }
+    if (calls.length >= MAX_CALLS) return drop(reply, numbered ? index : true);
     slot = { id: "", name: "", arguments: "" };
     if (numbered) slot.index = index;
     calls.push(slot);
@@ -113,16 +108,26 @@ function call(this: ReplyCollector, index: any, id: any, name: any, args: any): 
   if (!slot.id) slot.id = id;
   if (!slot.name) slot.name = name;
   if (slot.problem) return slot;
-  if (slot.arguments.length + args.length > reply.maxArgs) {
-    slot.problem = "not run: its arguments are longer than MAX_TOOL_ARG_LEN (" + reply.maxArgs + " bytes). Do it in smaller pieces";
-    reply.emit({ type: "error", message: "tool call " + slot.name + ": arguments longer than maxToolArgLen (" + reply.maxArgs + " bytes), not run" });
-    return slot;
-  }
+  if (slot.arguments.length + args.length > reply.maxArgs) return refuse(reply, slot);
   // Rarely a piece ends or begins with half of a surrogate pair: what joins those is made for it.
   const before = slot.arguments;
   slot.arguments =
     args.charAt(0) === "\xed" || before.charAt(before.length - 3) === "\xed" ? surrogates().joinText(before, args) : before + args;
   return slot;
+}
+
+// Leaves a call out, since there are too many; the first time it is told.
+function drop(reply: ReplyCollector, index: any): undefined {
+  if (reply.dropped === undefined)
+    reply.emit({ type: "error", message: "the model asked for more than " + MAX_CALLS + " tool calls at once: the rest is left out" });
+  reply.dropped = index;
+}
+
+// A call with arguments that are too long is answered, not run.
+function refuse(reply: ReplyCollector, call: ReplyCall): ReplyCall {
+  call.problem = "not run: its arguments are longer than MAX_TOOL_ARG_LEN (" + reply.maxArgs + " bytes). Do it in smaller pieces";
+  reply.emit({ type: "error", message: "tool call " + call.name + ": arguments longer than maxToolArgLen (" + reply.maxArgs + " bytes), not run" });
+  return call;
 }
 
 function flush(this: ReplyCollector, last?: boolean): void {

@@ -13,8 +13,8 @@ import { Gives, type Provider, type ReplyCollector, type Session } from "./types
  * much as the reading of ten deltas. How the stream was cut makes no difference to that.
  */
 const SHOWN_BYTES = 96;
-/** Bytes that two reads of the socket bring, and one does not. */
-const TWO_READS = 536;
+/** Bytes that two or three reads of the socket bring. */
+const BATCH_BYTES = 1072;
 /** Variables that a request takes at the most, with its reply and a tool. */
 const REQUEST_VARIABLES = 800;
 
@@ -126,19 +126,19 @@ function takeHead(code: number, received: Record<string, string>, x: Exchange): 
 function takeEvent(x: Exchange): void {
   const reply = x.reply!;
   const sse = x.into!;
-  if (!sse.data) return warn(x);
   reply.gives = Gives.Nothing;
   try {
-    if (sse.data.charAt(0) !== "{") takeOther(reply, sse.data.trim());
-    else reply.body = sse.plain ? JSON.parse(sse.data) : fromJson(sse.data);
-    // Its text goes before it is read, and only the provider holds what it says.
-    sse.data = "";
-    if (reply.body) x.read!(reply);
+    if (sse.data.charAt(0) === "{") {
+      reply.body = sse.plain ? JSON.parse(sse.data) : fromJson(sse.data);
+      // Its text goes before it is read, and only the provider holds what it says.
+      sse.data = "";
+      x.read!(reply);
+    } else takeOther(x);
   } catch (e) {
     return warn(x, e);
   }
   // Where nothing but a text came of an event, later ones may differ from it in that text only.
-  if (reply.gives && reply.gives !== Gives.More && reply.got && !reply.stop) learn(sse, reply.got, reply.gives, reply.index);
+  if (reply.gives > Gives.More && reply.got && !reply.stop) learn(sse, reply.got, reply.gives, reply.index);
 }
 
 // Tells of an event that is left out: because it is too long, or of the first one that cannot be read.
@@ -157,9 +157,14 @@ function warn(x: Exchange, problem?: any): void {
 }
 
 // Data that does not begin as JSON does. Some gateways send text to keep a connection open.
-function takeOther(reply: ReplyCollector, data: string): void {
-  if (data.charAt(0) === "{") reply.body = fromJson(data);
-  else if (data.startsWith("[DONE]")) reply.stop = reply.stop || "done";
+function takeOther(x: Exchange): void {
+  const reply = x.reply!;
+  const data = x.into!.data.trim();
+  if (!x.into!.data) return warn(x);
+  if (data.startsWith("[DONE]")) reply.stop = reply.stop || "done";
+  if (data.charAt(0) !== "{") return;
+  reply.body = fromJson(data);
+  x.read!(reply);
 }
 
 // Reads what has come. What is shown is shown from here, where the stack is still long: pieces of SHOWN_BYTES, or all there is
@@ -188,8 +193,8 @@ function takeBytes(x: Exchange, isQuiet?: boolean): void {
     if (waits || !sse.next()) break;
     x.take!(x);
   }
-  // Where events are recognised nothing large is read: two reads at once are less work then.
-  x.batch = sse.sample === undefined ? TWO_READS : 1;
+  // Where events are recognised nothing large is read, and several reads at once are less work.
+  x.batch = sse.sample === undefined ? BATCH_BYTES : 1;
   if (isQuiet) reply.flush();
 }
 

@@ -126,7 +126,7 @@ function alike(this: SseParser): boolean {
         if (!rest.startsWith(head, at)) break;
       }
     // What the text of a JSON string is not by itself.
-    if (/[\x00-\x1f"\\\xed]/.test(text)) text = unquoted(text, rest.substring(sse.at, at), tail);
+    if (/[\x00-\x1f"\\\xed]/.test(text)) text = unquoted(text, sse, at);
     if (text === undefined) {
       sse.slow = at;
       return false;
@@ -139,17 +139,18 @@ function alike(this: SseParser): boolean {
   const left = rest.substr(at);
   if (left.length < size ? !head.startsWith(left) : !left.startsWith(head) || (left.length > size && left.indexOf("\n", size) >= 0)) return false;
   sse.rest = left;
-  sse.at = sse.slow = sse.scanned = 0;
+  sse.at = sse.slow = 0;
   return true;
 }
 
-// The text of strings that were joined; undefined where they are to be read one by one: an escape that was cut in two is
+// The text of the strings up to `end`, joined; undefined where they are to be read one by one: an escape that was cut in two is
 // none, and half of a character joins others in a way of its own. Not in one expression: a "|" takes the board twenty times
 // as long.
-function unquoted(text: string, events: string, tail: string): string | undefined {
+function unquoted(text: string, sse: SseParser, end: number): string | undefined {
   if (text.indexOf("\\u") >= 0 || /[\x00-\x1f]/.test(text) || /\xed[\xa0-\xbf]/.test(text)) return undefined;
   if (!/[\\"]/.test(text)) return text;
-  if (events.indexOf("\\" + tail) >= 0) return undefined;
+  const escaped = sse.rest.indexOf("\\" + sse.tail, sse.at);
+  if (escaped >= 0 && escaped < end) return undefined;
   try {
     const list = JSON.parse('["' + text + '"]');
     return list.length === 1 ? list[0] : undefined;
@@ -163,35 +164,27 @@ function next(this: SseParser): boolean {
   const sse = this;
   const rest = sse.rest;
   const at = sse.at;
-  if (sse.smooth) {
-    let from = rest.startsWith("event: ", at) ? rest.indexOf("\ndata: ", at) + 1 : at;
-    if (rest.startsWith("data: ", from)) {
-      from += 6;
-      const size = rest.length;
-      const scanned = sse.scanned;
-      // The board's indexOf may look before where it begins if that is the end.
-      const end = scanned < size ? rest.indexOf("\n", scanned > from ? scanned : from) : -1;
-      if (end > from && end - at <= sse.most && rest.charAt(end + 1) === "\n") {
-        const data = rest.substring(from, end);
-        const plain = !/[\r\\]/.test(data) && end - from < PLAIN_BYTES;
-        if ((plain || data.indexOf("\r") < 0) && (from === at + 6 || rest.substring(at, from).indexOf("\r") < 0)) {
-          sse.data = data;
-          sse.plain = plain;
-          sse.begin = at;
-          sse.from = from;
-          sse.at = end + 2;
-          sse.begun = true;
-          return true;
-        }
-      } else if (end < 0 && size - at <= sse.most && (scanned >= size || rest.indexOf("\r", scanned > at ? scanned : at) < 0)) {
-        if (at) sse.rest = rest.substr(at);
-        sse.at = sse.slow = 0;
-        sse.scanned = size - at;
-        return false;
-      }
+  const size = rest.length;
+  const from = rest.indexOf("data: ", at) + 6;
+  // The board's indexOf finds a part of the needle at the end, too, and may look before where it begins if that is the end.
+  const end = from < size ? rest.indexOf("\n\n", from) : -1;
+  if (sse.smooth && end > from && end + 2 <= size && end - at <= sse.most && (from === at + 6 || /^event: [^\r\n]*\n$/.test(rest.substring(at, from - 6)))) {
+    const data = rest.substring(from, end);
+    sse.plain = !/[\r\n\\]/.test(data) && data.length < PLAIN_BYTES;
+    if (sse.plain || (data.indexOf("\n") < 0 && data.indexOf("\r") < 0)) {
+      sse.data = data;
+      sse.begin = at;
+      sse.from = from;
+      sse.at = end + 2;
+      sse.begun = true;
+      return true;
     }
   }
-  return readLines(sse);
+  if (!sse.smooth || end >= 0 || size - at > sse.most || (size > at && rest.indexOf("\r", at) >= 0)) return readLines(sse);
+  // Left until the rest of it comes.
+  if (at) sse.rest = rest.substr(at);
+  sse.at = sse.slow = 0;
+  return false;
 }
 
 // Any event, line by line.

@@ -330,12 +330,12 @@ export enum Mode {
 /** What came of an event. An enum, since its members stand as numbers in the bundle. */
 export enum Gives {
   Nothing,
+  /** Something else than those below, or more than one of them. */
+  More,
   /** One text: of the answer, of the thinking, or of a tool call's arguments. */
   Text,
   Thought,
   Arguments,
-  /** Something else, or more than one of them. */
-  More,
 }
 
 /** Where a reply is collected while it streams in. A provider sets `fresh`, `stop` and `failure`, and calls the rest. */

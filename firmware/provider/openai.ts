@@ -64,7 +64,7 @@ export function createOpenai(echoes: boolean): Provider {
       // A delta of a stream and the message of a whole reply have the same fields.
       body = body.delta || body.message || {};
       const thought = body.reasoning_content || body.reasoning;
-      reply.thought(thought);
+      if (thought) reply.thought(thought);
       if (echoes && typeof thought === "string" && thought && reply.echo.length < reply.echoBytes) {
         const all = reply.echo + thought;
         reply.echo = cutUtf8(all, reply.echoBytes);

@@ -741,7 +741,7 @@ describe("events that differ in their text only", () => {
       sse.rest += `data: {"id":"c","choices":[{"delta":{"content":"word ${i}"}}],"obfuscation":"${"x".repeat(i % 7)}"}\n\n`;
       if (!(sse.sample === undefined && sse.alike()) && sse.next()) {
         parsed++;
-        firmware.learn(sse, `word ${i}`, 1, undefined);
+        firmware.learn(sse, `word ${i}`, 2, undefined);
       } else expect(sse.text).toBe(`word ${i}`);
       expect(sse.next()).toBe(false);
     }
