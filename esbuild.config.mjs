@@ -16,7 +16,7 @@ const ROOT = path.dirname(fileURLToPath(import.meta.url));
 
 /**
  * Bytes of the minified bundle, everything included. The board reads it in place from its Storage (about 900 kB on an
- * ESP32, shared with the person's files), and skips over unused code by reading it: size is load time.
+ * ESP32, shared with the person's files), and skips over unused waited code by reading it: size is load time.
  */
 export const SIZE_BUDGET = 150_000;
 
@@ -32,16 +32,16 @@ const REQUIRE = "$equire";
  * Espruino's own library may stand here.
  */
 const INTERNAL_PROPERTIES =
-  "abort alike append attempts batch began begin begun between broken child compose confirm confirmOnSerial count dropped " +
-  "echo echoBytes ended failure feed first flush formatRun frame fresh full gives hand hasId heard held history idea " +
-  "idleMs inner into joinText journal keepBytes keySetting last lastCallId later learn lessons limitResult lines look " +
+  "abort alike append attempts batch began begin begun between broken child compose confirm count dropped " +
+  "echo echoBytes ended failure feed first flush frame fresh full gives hand hasId heard held history idea " +
+  "idleMs inner into joinText journal keepBytes keySetting last lastCallId later learn lessons lines look " +
   "lost made mark maxArgs maxString midLine mine most node onData onDone onHead onReady page parent past plans printed " +
-  "problem problemOf prompt raised readArguments received redactSecrets repairJson reply response rest rollback root " +
-  "running sample scanned semis show showBytes shown sizes skipEvent skipLine smooth soon spoilt thought times toText " +
-  "toolBytes tools totalMs turn unread urlSetting used wait wholeLength wise withTools word wrap";
+  "problem problemOf prompt raised readArguments received reply response rest rollback root " +
+  "running sample scanned semis session show showBytes shown sizes skipEvent skipLine rough soon spoilt thought timer times toText " +
+  "toolBytes tools totalMs turn unread urlSetting used waited wait wholeLength wise withTools word wrap";
 
 /**
- * Files of `firmware/` whose functions are made where they are used and cost nothing at rest (esbuild.slices.mjs). To make
+ * Files of `firmware/` whose functions are made where they are used waited and cost nothing at rest (esbuild.slices.mjs). To make
  * one takes the board some 200,000 instructions: what is called for every event of a stream is none.
  */
 const ROOMS = (

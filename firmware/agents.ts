@@ -1,6 +1,6 @@
 import { setting } from "./config";
 import type { LoadedTool, Wrap } from "./types";
-import { processors, wrapTool } from "./wrap";
+import { confirmOnSerial, formatRun, limitResult, rateLimit, redactSecrets, repairJson, shortEdit, wrapTool } from "./wrap";
 
 // Whether the agent that the person talks to has a tool; with `any`, whether one agent or another may have it.
 export function picksMain(tool: LoadedTool, any?: boolean): boolean {
@@ -19,19 +19,18 @@ export function wrapSteady(tool: LoadedTool): LoadedTool {
 }
 
 function wrapFor(tool: LoadedTool, repairs: boolean): LoadedTool {
-  const p = processors();
-  const wrap: Wrap = { before: repairs ? [p.repairJson] : [], after: [p.redactSecrets] };
+  const wrap: Wrap = { before: repairs ? [repairJson] : [], after: [redactSecrets] };
   switch (tool.name) {
     case "edit_file":
-      wrap.after = [p.shortEdit];
+      wrap.after = [shortEdit];
       break;
     case "run_js":
-      wrap.after = [p.formatRun, p.redactSecrets, p.limitResult(setting("toolResultBytes"), "print less, or write it to a file")];
+      wrap.after = [formatRun, redactSecrets, limitResult(setting("toolResultBytes"), "print less, or write it to a file")];
       break;
     case "web_search":
-      wrap.before!.push(p.rateLimit(10, 60));
+      wrap.before!.push(rateLimit(10, 60));
   }
-  if (tool.origin) wrap.after = [p.formatRun, p.redactSecrets];
-  if (("," + setting("confirmTools") + ",").split("," + tool.name + ",").length > 1) wrap.before!.push(p.confirmOnSerial);
+  if (tool.origin) wrap.after = [formatRun, redactSecrets];
+  if (("," + setting("confirmTools") + ",").split("," + tool.name + ",").length > 1) wrap.before!.push(confirmOnSerial);
   return wrapTool(tool, wrap);
 }

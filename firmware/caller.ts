@@ -65,9 +65,6 @@ export function createCaller(session: Session): Caller {
     return args;
   }
 
-  /** A number as text. The board's regular expressions have no groups and no "?". */
-  const NUMERIC = /^[-+]*[0-9]+$|^[-+]*[0-9]*[.][0-9]+$|^[-+]*[0-9.]+[eE][-+]*[0-9]+$/;
-
   // What is wrong with the arguments, in words a model can act on; "" if nothing is. Numeric text given for a number
   // becomes a number in `args`.
   function problemOf(schema: ToolParameters, args: any): string {
@@ -81,7 +78,7 @@ export function createCaller(session: Session): Caller {
       if (value === null) delete args[name];
       if (value === undefined || value === null) continue;
       // Not Number(), which takes 010 for 8 on the board.
-      if (number && typeof value === "string" && NUMERIC.test(value.trim()) && !isNaN(parseFloat(value)))
+      if (number && typeof value === "string" && isNumeric(value.trim()) && !isNaN(parseFloat(value)))
         args[name] = value = parseFloat(value);
       // The board keeps 5.0 apart from 5, and knows no pin 5.0.
       if (number && value === (value | 0)) args[name] = value | 0;
@@ -184,4 +181,9 @@ export function createCaller(session: Session): Caller {
   }
 
   return { readArguments: readArguments, call: call };
+}
+
+// Whether a text is a number. The board's regular expressions have no groups and no "?".
+function isNumeric(text: string): boolean {
+  return /^[-+]*[0-9]+$|^[-+]*[0-9]*[.][0-9]+$|^[-+]*[0-9.]+[eE][-+]*[0-9]+$/.test(text);
 }

@@ -52,13 +52,17 @@ function send(asked: any): Promise<RunResult> {
   const promise = new Promise<RunResult>(function (resolve) {
     settle = resolve;
   });
-  ask(session, note ? "[" + note + "]\n" + text : text, files, function (result) {
-    const problem = logs ? messageLog().append("console", "", text.trim(), result.text) : "";
-    if (problem) session.emit({ type: "error", message: problem });
-    useChannel(false);
-    settle(result);
-  });
+  if (logs) settle = { settle: settle, text: text.trim() };
+  ask(session, note ? "[" + note + "]\n" + text : text, files, finish, settle);
   return promise;
+}
+
+// Ends what `send` began. `settle` is the promise's, or that and what goes into the message log.
+function finish(result: RunResult, settle: any): void {
+  const problem = settle.text ? messageLog().append("console", "", settle.text, result.text) : "";
+  if (problem) session.emit({ type: "error", message: problem });
+  useChannel(false);
+  (settle.settle || settle)(result);
 }
 
 // Runs a command and returns what a call of it gives.

@@ -16,8 +16,9 @@ const HEARTBEAT_MS = 500;
  */
 export interface Run {
   session: Session;
-  /** Gets the result, once; undefined from then on. */
-  done?: (result: RunResult) => void;
+  /** Gets the result and `carry`, once; undefined from then on. */
+  done?: Done;
+  carry?: any;
   /** The request under way. */
   stop?: Exchange;
   /** Looks at whether a step was interrupted; undefined while a request is under way, which has a timer of its own. */
@@ -25,8 +26,8 @@ export interface Run {
   iteration: number;
   /** The model was asked without tools. */
   bare?: boolean;
-  /** What is asked is not in the history yet: there is nothing to take back. */
-  fresh: boolean;
+  /** What is asked is in the history, from where it may have to be taken back. */
+  asked?: boolean;
   /** The server has refused a request, with files in the conversation: it would with every later one that says the same. */
   spoilt?: any;
   /** What each call of this run came to, in short, by a checksum of its name and arguments. */
@@ -34,10 +35,13 @@ export interface Run {
   /** Turns in a row, up to this one, in which no tool was run. */
   idle: number;
   /** A step is to be done, a tool to give its result, or a file to be uploaded. */
-  wait: boolean;
+  wait?: boolean;
   /** Parts that follow the results of the turn, as JSON with references. */
-  media: string;
+  media?: string;
 }
+
+/** Whoever gets a result. `carry` is what it was given to be kept meanwhile: a function without a scope costs half of a closure. */
+export type Done = (result: RunResult, carry?: any) => void;
 
 // Runs one prompt to its end: model → tool calls → tool results → model … until a reply has no call, the cap on
 // iterations is reached (one last call goes without tools), the server fails, or somebody aborts. Calls `done` once, from
@@ -48,8 +52,8 @@ export interface Run {
 // without tools.
 //
 // Steps follow one another by timers, not by a chain of promises, which would hold 31 variables for every turn.
-export function run(session: Session, prompt: string, parts: Part[] | undefined, done: (result: RunResult) => void): void {
-  const own: Run = { session: session, done: done, timer: 0, iteration: 0, fresh: true, past: {}, idle: 0, wait: false, media: "" };
+export function run(session: Session, prompt: string, parts: Part[] | undefined, done: Done, carry?: any): void {
+  const own: Run = { session: session, done: done, carry: carry, timer: 0, iteration: 0, past: {}, idle: 0 };
   if (!session.parent) {
     session.calls = setting("maxModelCalls");
     session.plans = 0;
@@ -80,7 +84,7 @@ function begin(own: Run, text: string, media: string): void {
   const all = joinPrompts(before, text, media, session.history!.bytes.length >> 1);
   if (!remember(session, all.media ? HAS_MEDIA + USER : USER, all.text, undefined, false, all.media))
     return fail(own, "the prompt does not fit into the history: raise historyBytes");
-  own.fresh = false;
+  own.asked = true;
   later(own, turn);
 }
 
@@ -106,7 +110,7 @@ export function later(own: Run, step: (own: Run) => void): void {
 
 // A step that failed must not leave the session busy for ever.
 function goOn(own: Run, step: (own: Run) => void): void {
-  own.wait = false;
+  own.wait = undefined;
   try {
     if (own.done) step(own);
   } catch (e) {
@@ -119,7 +123,7 @@ export function turn(own: Run): void {
   const session = own.session;
   if (!session.calls) return end(own, "maxIterations", "", "the prompt took all its model calls (maxModelCalls)");
   session.calls--;
-  own.bare = ++own.iteration > setting("maxToolIterations") || own.idle > 1;
+  own.bare = ++own.iteration > setting("maxToolIterations") || own.idle > 1 || undefined;
   session.emit({ type: "iterationStart", iteration: own.iteration });
   clearInterval(own.timer);
   own.timer = undefined;
@@ -151,7 +155,7 @@ export function end(own: Run, stopReason: StopReason, text: string, message?: st
   session.abort = undefined;
   if (session.child && session.child.abort) session.child.abort(message || "");
   // What somebody stopped must not be done by the next prompt.
-  if (message && !own.fresh) edit(session).rollback(stopReason !== "aborted" && !own.spoilt);
+  if (message && own.asked) edit(session).rollback(stopReason !== "aborted" && !own.spoilt);
   const event: AgentEvent = { type: "final", text: text, stopReason: stopReason };
   const result: RunResult = { text: text, stopReason: stopReason };
   if (message) {
@@ -160,5 +164,5 @@ export function end(own: Run, stopReason: StopReason, text: string, message?: st
   }
   if (data !== undefined) event.data = result.data = data;
   session.emit(event);
-  done(result);
+  done(result, own.carry);
 }

@@ -36,26 +36,26 @@ export function createReply(
   echoBytes: number,
   showBytes: number
 ): ReplyCollector {
+  // The same empty text for all: each one that is written costs a variable.
+  const none = String();
   return {
-    fresh: "",
+    fresh: none,
     gives: Gives.Nothing,
-    got: "",
-    stop: "",
-    echo: "",
+    got: none,
+    stop: none,
+    echo: none,
     echoBytes: echoBytes,
-    text: "",
-    wise: "",
-    shown: false,
+    text: none,
+    wise: none,
     calls: [],
     mode: Mode.Before,
-    held: "",
+    held: none,
     emit: emit,
     tools: tools,
     keepBytes: keepBytes,
     maxArgs: maxArgs,
     showBytes: showBytes,
     thought: thought,
-    call: call,
     flush: flush,
   };
 }
@@ -80,8 +80,8 @@ function thought(this: ReplyCollector, delta: any): void {
   }
 }
 
-function call(this: ReplyCollector, index: any, id: any, name: any, args: any): ReplyCall | undefined {
-  const reply = this;
+// A piece of a tool call; fields of the wrong type count as not given. Returns the call, unless it is left out.
+export function takeCall(reply: ReplyCollector, index: any, id: any, name: any, args: any): ReplyCall | undefined {
   const calls = reply.calls;
   const numbered = typeof index === "number";
   if (typeof id !== "string") id = "";

@@ -1,12 +1,12 @@
 import { createBody } from "./body";
 import { setting } from "./config";
 import { failureWords, type Failure } from "./failure";
-import { createReply } from "./reply";
+import { createReply, takeCall } from "./reply";
 import { openProvider } from "./provider";
 import { createSseParser, learn, type SseParser } from "./sse";
 import { cutUtf8, fromJson } from "./text";
 import { endPost, post, type Post } from "./transport";
-import { Gives, type Provider, type ReplyCollector, type Session } from "./types";
+import { Gives, type Provider, type Registry, type ReplyCollector, type Session } from "./types";
 
 /**
  * Text is shown in pieces of as many bytes, or what there is of it where nothing comes for a moment: each event costs as
@@ -21,7 +21,7 @@ const REQUEST_VARIABLES = 800;
 /** What sends a conversation and reads the reply: plain data, as a run is. Of the functions those stay that are called often. */
 export interface Exchange extends Post {
   session: Session;
-  withTools: boolean;
+  tools?: Registry;
   done: (own: any, reply: ReplyCollector | undefined, failure?: Failure) => void;
   own: any;
   attempts: number;
@@ -57,7 +57,7 @@ export function exchange<T>(
   done: (own: T, reply: ReplyCollector | undefined, failure?: Failure) => void,
   own: T
 ): Exchange {
-  const x: any = { session: session, withTools: withTools, done: done, own: own, attempts: 0, waited: 0, most: setting("sseLineBytes") };
+  const x: any = { session: session, tools: withTools ? session.tools : undefined, done: done, own: own, attempts: 0, waited: 0, most: setting("sseLineBytes") };
   attempt(x);
   return x;
 }
@@ -80,10 +80,9 @@ function attempt(x: Exchange): void {
   if (free < REQUEST_VARIABLES) return x.done(x.own, x.reply, failureWords().memory(free));
   x.code = 0;
   x.kind = "";
-  x.unread = false;
   x.batch = 1;
-  x.into = x.reply = x.received = undefined;
-  createBody(x, x.session, openProvider(), x.withTools && x.session.tools.count > 0);
+  x.into = x.reply = x.received = x.unread = undefined;
+  createBody(x, x.session, openProvider(), !!x.tools && x.tools.count > 0);
   const headers = x.headers!;
   headers["Content-Type"] = "application/json";
   headers.Accept = "text/event-stream";
@@ -102,16 +101,17 @@ function attempt(x: Exchange): void {
 function beginReply(x: Exchange): void {
   const session = x.session;
   const share = session.history!.bytes.length >> 2;
+  const provider = openProvider();
   x.into = createSseParser(x.most);
   x.reply = createReply(
     session.emit,
-    x.withTools ? session.tools : undefined,
+    x.tools,
     share,
     setting("maxToolArgLen"),
-    Math.min(share, setting("reasoningBytes")),
+    provider.echoes ? Math.min(share, setting("reasoningBytes")) : 0,
     SHOWN_BYTES
   );
-  x.read = openProvider().read;
+  x.read = provider.read;
   x.take = takeEvent;
 }
 
@@ -130,8 +130,6 @@ function takeEvent(x: Exchange): void {
   try {
     if (sse.data.charAt(0) === "{") {
       reply.body = sse.plain ? JSON.parse(sse.data) : fromJson(sse.data);
-      // Its text goes before it is read, and only the provider holds what it says.
-      sse.data = "";
       x.read!(reply);
     } else takeOther(x);
   } catch (e) {
@@ -139,6 +137,7 @@ function takeEvent(x: Exchange): void {
   }
   // Where nothing but a text came of an event, later ones may differ from it in that text only.
   if (reply.gives > Gives.More && reply.got && !reply.stop) learn(sse, reply.got, reply.gives, reply.index);
+  sse.data = "";
 }
 
 // Tells of an event that is left out: because it is too long, or of the first one that cannot be read.
@@ -182,7 +181,7 @@ function takeBytes(x: Exchange, isQuiet?: boolean): void {
     if (text)
       if (sse.kind === Gives.Text) reply.fresh += text;
       else if (sse.kind === Gives.Thought) reply.thought(text);
-      else reply.call(sse.index, "", "", text);
+      else takeCall(reply, sse.index, "", "", text);
     while (reply.fresh.length >= SHOWN_BYTES) {
       text = reply.fresh;
       reply.fresh = cutUtf8(text, SHOWN_BYTES) || text;

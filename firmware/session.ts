@@ -1,11 +1,11 @@
 import { picksMain } from "./agents";
 import { layOver, setting } from "./config";
 import { USER } from "./history";
-import { run } from "./loop";
+import { run, type Done } from "./loop";
 import { MAX_PARTS, type Part } from "./parts";
 import { openProvider } from "./provider";
 import { editRegistry } from "./registry";
-import type { RunResult, Session } from "./types";
+import type { Session } from "./types";
 
 // Registers the tools and allocates the history, once: doing it again changes nothing, unless another provider was set,
 // whose dialect the old messages are not in. Throws where there is no memory.
@@ -25,7 +25,7 @@ export function open(session: Session): void {
 // Asks the model, with its tools, until there is an answer, and calls `done` with it, once, later. `files` are the paths of
 // files that it is to see. What went wrong is in the result's `message`. One run at a time: a second prompt is refused
 // while one is under way, and changes nothing.
-export function ask(session: Session, text: any, files: any, done: (result: RunResult) => void): void {
+export function ask(session: Session, text: any, files: any, done: Done, carry?: any): void {
   // Of a sub-agent that was interrupted.
   if (!session.abort) layOver(undefined);
   let problem = "";
@@ -56,12 +56,13 @@ export function ask(session: Session, text: any, files: any, done: (result: RunR
         files.map(function (file: string): Part {
           return { type: "image", content: file };
         }),
-      done
+      done,
+      carry
     );
   // Later, as every other event: the caller's line is over then.
   Promise.resolve().then(function () {
     session.emit({ type: "final", text: "", stopReason: "transportError", isError: true, message: problem });
-    done({ text: "", stopReason: "transportError", message: problem });
+    done({ text: "", stopReason: "transportError", message: problem }, carry);
   });
 }
 

@@ -1,4 +1,5 @@
 import { find as findTool } from "./registry";
+import { takeCall } from "./reply";
 import { decodeEscapes, readWhole } from "./text";
 import { Mode, type ReplyCollector } from "./types";
 
@@ -89,7 +90,7 @@ export function sift(reply: ReplyCollector, last: boolean): void {
     let list: any[] = [];
     for (const part of text.split("\x01")) if (part.trim()) list = list.concat(readWhole(part));
     for (const one of list) if (!one || typeof one.name !== "string" || !reply.tools || !findTool(reply.tools, one.name)) return false;
-    for (const one of list) reply.call(undefined, "", one.name, one.arguments || one.parameters || {});
+    for (const one of list) takeCall(reply, undefined, "", one.name, one.arguments || one.parameters || {});
     return list.length > 0;
   }
 

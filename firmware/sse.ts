@@ -21,11 +21,10 @@ export interface SseParser {
   index?: any;
   /** Data of the event that `next` gave; "" where it is left out, because it or a line of it is too long. */
   data: string;
-  /** It is short, and there is no escape in it. */
-  plain?: boolean;
-  /** Where in `rest` that event begins, and where its data does; 0 where it was no usual one. */
-  begin: number;
-  from: number;
+  /** 1: it is short, and there is no escape in it. */
+  plain: number;
+  /** What stood before it, where it is a usual one. */
+  name: string;
   /** An event is left out where it or a line of it has more bytes. */
   most: number;
   /** What begins an event that is recognised, what follows its string, and what follows the random field, if it has one. */
@@ -36,8 +35,8 @@ export interface SseParser {
   sample?: string;
   /** Up to there in `rest` events are read one by one. */
   slow: number;
-  /** An event begins at `at`, and its line ends are LF as far as is known. */
-  smooth: boolean;
+  /** Lines of the event at `at` are read already, or there is a CR. */
+  rough?: boolean;
   /** Up to there in `rest` is no line end. */
   scanned: number;
   lessons: number;
@@ -73,22 +72,23 @@ const SAMPLE_BYTES = 8;
 
 // Plain data, and functions without a scope of their own: they cost half of what closures do. Fields are looked up in order.
 export function createSseParser(most: number): SseParser {
+  // The same empty text for all: each one that is written costs a variable.
+  const none = String();
   return {
-    rest: "",
+    rest: none,
     at: 0,
-    text: "",
+    text: none,
     slow: 0,
-    smooth: true,
-    sample: "",
+    sample: none,
     most: most,
-    head: "",
-    tail: "",
-    last: "",
+    head: none,
+    tail: none,
+    last: none,
     kind: Gives.Nothing,
     scanned: 0,
-    data: "",
-    begin: 0,
-    from: 0,
+    data: none,
+    plain: 0,
+    name: none,
     lessons: 0,
     crs: 0,
     made: 0,
@@ -104,7 +104,7 @@ function alike(this: SseParser): boolean {
   const head = sse.head;
   const size = head.length;
   let at = sse.at;
-  if (!sse.smooth || at < sse.slow || rest.length - at > sse.most) return false;
+  if (sse.rough || at < sse.slow || rest.length - at > sse.most) return false;
   if (rest.startsWith(head, at)) {
     const tail = sse.tail;
     const last = sse.last;
@@ -168,19 +168,21 @@ function next(this: SseParser): boolean {
   const from = rest.indexOf("data: ", at) + 6;
   // The board's indexOf finds a part of the needle at the end, too, and may look before where it begins if that is the end.
   const end = from < size ? rest.indexOf("\n\n", from) : -1;
-  if (sse.smooth && end > from && end + 2 <= size && end - at <= sse.most && (from === at + 6 || /^event: [^\r\n]*\n$/.test(rest.substring(at, from - 6)))) {
+  if (!sse.rough && end > from && end + 2 <= size && end - at <= sse.most && (from === at + 6 || /^event: [^\r\n]*\n$/.test(rest.substring(at, from - 6)))) {
     const data = rest.substring(from, end);
-    sse.plain = !/[\r\n\\]/.test(data) && data.length < PLAIN_BYTES;
+    sse.plain = data.length > PLAIN_BYTES || /[\r\n\\]/.test(data) ? 0 : 1;
     if (sse.plain || (data.indexOf("\n") < 0 && data.indexOf("\r") < 0)) {
       sse.data = data;
-      sse.begin = at;
-      sse.from = from;
-      sse.at = end + 2;
+      sse.name = rest.substring(at, from);
+      // Not in memory twice.
+      sse.rest = rest.substr(end + 2);
+      sse.at = 0;
+      if (sse.slow) sse.slow -= end + 2;
       sse.begun = true;
       return true;
     }
   }
-  if (!sse.smooth || end >= 0 || size - at > sse.most || (size > at && rest.indexOf("\r", at) >= 0)) return readLines(sse);
+  if (sse.rough || end >= 0 || size - at > sse.most || (size > at && rest.indexOf("\r", at) >= 0)) return readLines(sse);
   // Left until the rest of it comes.
   if (at) sse.rest = rest.substr(at);
   sse.at = sse.slow = 0;
@@ -192,10 +194,10 @@ function readLines(sse: SseParser): boolean {
   const at = sse.at;
   sse.rest = sse.rest.substr(at);
   sse.made -= at;
-  sse.slow = sse.slow > at ? sse.slow - at : 0;
-  if (sse.smooth) sse.scanned = 0;
-  sse.at = sse.from = 0;
-  sse.plain = false;
+  sse.slow -= at;
+  if (!sse.rough) sse.scanned = 0;
+  sse.at = sse.plain = 0;
+  sse.name = "";
   for (;;) {
     let rest = sse.rest;
     // Line ends of the kind CR LF and CR as LF in what is not read yet, also where the two came in different pieces.
@@ -212,19 +214,19 @@ function readLines(sse: SseParser): boolean {
     if (!sse.crs && (end < 0 ? scanned < rest.length && rest.indexOf("\r", scanned) >= 0 : line.indexOf("\r") >= 0)) {
       sse.crs = 1;
       sse.made = sse.scanned = 0;
-      sse.smooth = false;
+      sse.rough = true;
       continue;
     }
     let tooLong = !sse.skipLine && (end < 0 ? rest.length : end) > sse.most;
     let whole: string | undefined;
-    if (end >= 0) sse.smooth = false;
+    if (end >= 0) sse.rough = true;
     if (end >= 0 && !sse.skipLine && !tooLong) {
       if (!sse.begun && line.startsWith("\xef\xbb\xbf")) line = line.substr(3);
       if (!line) {
         whole = sse.lines;
         sse.lines = undefined;
         sse.skipEvent = false;
-        sse.smooth = !sse.crs;
+        sse.rough = !!sse.crs;
       } else if (!sse.skipEvent && (line === "data" || line.startsWith("data:"))) {
         line = line.substr(line.charAt(5) === " " ? 6 : 5);
         sse.lines = line = sse.lines === undefined ? line : sse.lines + "\n" + line;
@@ -234,7 +236,7 @@ function readLines(sse: SseParser): boolean {
     const isLost = tooLong && !sse.skipEvent;
     if (tooLong) {
       sse.skipEvent = true;
-      sse.smooth = false;
+      sse.rough = true;
       sse.lines = undefined;
     }
     if (end >= 0 || tooLong) sse.begun = true;
@@ -242,7 +244,7 @@ function readLines(sse: SseParser): boolean {
     const size = end < 0 ? (sse.skipLine ? rest.length : 0) : end + 1;
     if (size) sse.rest = rest.substr(size);
     sse.made -= size;
-    sse.slow = sse.slow > size ? sse.slow - size : 0;
+    sse.slow -= size;
     sse.scanned = end < 0 ? rest.length - size : 0;
     sse.data = whole || "";
     if (whole || isLost) return true;
@@ -252,9 +254,9 @@ function readLines(sse: SseParser): boolean {
 
 // Right after `next`: `text`, of a kind, is what came of the event, and nothing else. Later ones may differ in it only.
 export function learn(sse: SseParser, text: string, kind: Gives, index: any): void {
-  if (!sse.from || ++sse.lessons > MAX_LESSONS) return;
-  const event = sse.rest.substring(sse.begin, sse.at);
-  const place = event.indexOf(':"' + text + '"', sse.from - sse.begin) + 2;
+  if (!sse.name || ++sse.lessons > MAX_LESSONS) return;
+  const event = sse.name + sse.data + "\n\n";
+  const place = event.indexOf(':"' + text + '"', sse.name.length) + 2;
   // Where there are escapes in it.
   if (place < 2) return;
   const head = event.substr(0, place);

@@ -34,13 +34,14 @@ export interface Post {
   /** When it began, and when it was last heard of. */
   began?: number;
   heard?: number;
-  request?: any;
+  req?: any;
   response?: any;
   /** The timer that looks at the clock, and the one that hands on what came. */
   look?: any;
   soon?: any;
-  /** What hands it on. */
+  /** What hands it on, and what ends it. */
   hand?: (o: Post) => void;
+  gone?: (failure?: any) => void;
   /** With so many bytes in `into` they are handed on. */
   full?: number;
 }
@@ -57,20 +58,20 @@ const QUIET_MS = 100;
 export function post(o: Post): void {
   o.began = o.heard = getTime();
   o.full = o.batch;
-  o.ended = false;
+  o.ended = undefined;
   try {
     let options: any = url.parse(o.url!);
     options.method = o.method || "POST";
     options.headers = o.headers;
     if (!o.method || o.length) o.headers!["Content-Length"] = String(o.length);
-    const request = (o.request = require("http").request(options, takeResponse));
+    const request = (o.req = require("http").request(options, takeResponse));
     options = undefined;
     delete o.headers;
     delete o.url;
     (request as any).o = o;
     request.on("more", (o.hand = ready));
     request.on("drain", send);
-    request.on("error", takeClose);
+    request.on("error", (o.gone = takeClose));
     // From the idle loop: here the stack is deep.
     request.emit("drain");
     // One coarse timer looks at both limits: setting one anew for every piece costs more than it tells.
@@ -86,7 +87,7 @@ export function post(o: Post): void {
 // its socket, where the answer is over.
 export function endPost(o: Post, failure?: any): void {
   const isWhole = failure === undefined || typeof failure === "boolean";
-  const request = o.request;
+  const request = o.req;
   // Also where sending failed because the server has answered and closed the connection by then.
   if (failure !== null && !o.onHead) ready(o);
   if (o.ended) return;
@@ -102,7 +103,7 @@ export function endPost(o: Post, failure?: any): void {
     request.clsNow = true;
   }
   if (o.response) delete o.response.o;
-  o.request = o.response = o.look = o.soon = undefined;
+  o.req = o.response = o.look = o.soon = undefined;
   if (failure !== null) o.onDone(isWhole ? "" : failure.message || (typeof failure === "string" ? failure : "connection failed"), o);
 }
 
@@ -131,6 +132,7 @@ function send(this: any): void {
       if (o.close) o.close();
       delete o.next;
       delete o.close;
+      delete (o as any).length;
       request.removeAllListeners("drain");
       request.end();
     }
@@ -156,7 +158,7 @@ function takeResponse(this: any, response: any): void {
   delete o.onHead;
   this.removeAllListeners("connect");
   response.on("data", takeData);
-  response.on("close", takeClose);
+  response.on("close", o.gone);
 }
 
 // The board calls this from within itself once more for every chunk in what it read: the stack is short here, and whatever
@@ -166,7 +168,7 @@ function takeData(this: any, piece: string): void {
   if (!o) return;
   if ((o.into!.rest += piece).length >= o.full!) {
     o.full = Infinity;
-    o.request.emit("more", o);
+    o.req.emit("more", o);
   } else if (!o.soon) o.soon = setTimeout(o.hand!, PENDING_MS, o);
 }
 

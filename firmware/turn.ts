@@ -112,7 +112,7 @@ export function afterReply(own: Run, reply: ReplyCollector | undefined, failure?
       delete result.parts;
       own.wait = true;
       return prepareParts(session, parts, call.name, function (text, media) {
-        own.media += (own.media && media && ",") + media;
+        if (media) own.media = (own.media ? own.media + "," : "") + media;
         result.content = text || result.content;
         later(own, function () {
           answer(call, calls, result);
@@ -139,7 +139,7 @@ export function afterReply(own: Run, reply: ReplyCollector | undefined, failure?
     const call = calls.shift();
     if (!call && own.media) {
       const media = own.media;
-      own.media = "";
+      own.media = undefined;
       if (!remember(session, RESULT + HAS_MEDIA, "", undefined, false, media))
         return fail(own, "the files of the tools do not fit into the history: raise historyBytes");
     }

@@ -289,6 +289,8 @@ export interface Provider {
   frame(options: RequestOptions): RequestFrame;
   /** One tool in pieces, of which the longest are in flash; a comma before it unless it is the first. */
   tool(tool: LoadedTool, first: boolean): string[];
+  /** Its `read` adds to a reply's `echo`, if to anything. */
+  echoes: boolean;
   /** Reads `reply.body`, one event of a stream or a whole reply, into `reply`, and lets go of it on the way. */
   read(reply: ReplyCollector): void;
 }
@@ -365,14 +367,12 @@ export interface ReplyCollector {
   /** The server reported a failure inside the reply; `status` as HTTP has it, 0 if unknown. */
   failure?: { status: number; message: string };
   thought(delta: any): void;
-  /** A piece of a tool call; fields of the wrong type count as not given. Returns the call, unless it is left out. */
-  call(index: any, id: any, name: any, args: any): ReplyCall | undefined;
   /** Shows what can be shown of the text so far; with `last`, all of it, and calls written as text become calls. */
   flush(last?: boolean): void;
   /** The answer as far as it is kept. */
   text: string;
   /** True where text was shown to the person already, so that asking again would repeat it. */
-  shown: boolean;
+  shown?: boolean;
   calls: ReplyCall[];
   /** Text that is not shown yet, since it may be the start of a tag or of a call, or half of a surrogate pair; see sift.ts. */
   held: string;

@@ -14,7 +14,7 @@ export function showOther(channel: Channel, event: AgentEvent): void {
   // What a sub-agent writes goes to the agent that asked it.
   if (agent && (event.type === "textDelta" || event.type === "final")) return;
   const thinks = event.type === "reasoningDelta";
-  if (thinks !== channel.thought) channel.write(thinks ? "[thinking]\n" : event.type === "textDelta" ? "[answer]\n" : "", true);
+  if (thinks !== !!channel.thought) channel.write(thinks ? "[thinking]\n" : event.type === "textDelta" ? "[answer]\n" : "", true);
   channel.thought = thinks;
   if (event.type === "textDelta" || event.type === "reasoningDelta") return channel.write(event.text, false);
   if (event.type === "toolEnd") {

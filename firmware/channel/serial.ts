@@ -13,9 +13,9 @@ export interface Channel {
   /** What is typed in chat mode and not sent yet. */
   line: string;
   /** In the middle of a line of output. */
-  midLine: boolean;
+  midLine?: boolean;
   /** What was shown last is thinking. */
-  thought: boolean;
+  thought?: boolean;
   /** Takes the line that is typed next, where it is the answer to a question. */
   answer?: (text: string) => void;
   /**
@@ -42,8 +42,6 @@ export function createSerial(session: Session): Channel {
   const channel: Channel = {
     device: (global as any)[E.getConsole() || ""],
     line: "",
-    midLine: false,
-    thought: false,
     write: function (text, all) {
       // Most text goes on with a line; to split one takes the board longer than all the rest.
       if (all || channel.close || /[\n\x1b]/.test(text)) {

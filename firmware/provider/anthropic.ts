@@ -1,4 +1,5 @@
 import { CALLS, ECHO_CALLS, HAS_MEDIA, RESULT, SHORT_CALLS, SHORT_RESULT, USER } from "../history";
+import { takeCall } from "../reply";
 import { fromJson, readWhole, toJson, wireText } from "../text";
 import { Gives, type Provider, type ReplyCollector } from "../types";
 
@@ -66,12 +67,12 @@ export function createAnthropic(): Provider {
     if (block.type === "tool_use") {
       // Empty where it begins: the arguments follow, or there are none.
       const input = block.input;
-      reply.call(index, block.id, block.name, input && typeof input === "object" && !Object.keys(input).length ? "" : input);
+      takeCall(reply, index, block.id, block.name, input && typeof input === "object" && !Object.keys(input).length ? "" : input);
     } else if (block.type === "input_json_delta") {
       // A tool that the server runs itself streams its input, too; that is no call of ours.
       let ours = typeof index !== "number";
       for (const call of reply.calls) if (call.index === index) ours = true;
-      if (ours) reply.call(index, "", "", block.partial_json);
+      if (ours) takeCall(reply, index, "", "", block.partial_json);
     }
   }
 
@@ -131,6 +132,7 @@ export function createAnthropic(): Provider {
     tool: function (tool, first) {
       return [(first ? "" : ",") + '{"name":"' + tool.name + '","description":', tool.description, ',"input_schema":', tool.parameters, "}"];
     },
+    echoes: true,
     read: function (reply) {
       let body = reply.body;
       reply.body = undefined;

@@ -1,4 +1,5 @@
 import { CALLS, ECHO_CALLS, HAS_MEDIA, RESULT, SHORT_CALLS, SHORT_RESULT, USER } from "../history";
+import { takeCall } from "../reply";
 import { cutUtf8, toJson, wireText } from "../text";
 import { Gives, type Provider, type ReplyCollector } from "../types";
 
@@ -53,41 +54,44 @@ export function createOpenai(echoes: boolean): Provider {
         ',"parameters":', tool.parameters, "}}",
       ];
     },
-    read: function (reply) {
-      let body = reply.body;
-      reply.body = undefined;
-      if (body.error) return takeError(body.error, reply);
-      body = body.choices && body.choices[0];
-      if (!body) return;
-      const reason = body.finish_reason || (body.message && "stop");
-      if (typeof reason === "string" && !reply.stop) reply.stop = reason === "length" ? "length" : "stop";
-      // A delta of a stream and the message of a whole reply have the same fields.
-      body = body.delta || body.message || {};
-      const thought = body.reasoning_content || body.reasoning;
-      if (thought) reply.thought(thought);
-      if (echoes && typeof thought === "string" && thought && reply.echo.length < reply.echoBytes) {
-        const all = reply.echo + thought;
-        reply.echo = cutUtf8(all, reply.echoBytes);
-        reply.gives = Gives.More;
-        // Nothing follows what was cut.
-        if (reply.echo !== all) reply.echoBytes = 0;
-      }
-      let text = body.content;
-      if (text instanceof Array) text = text.map(textOf).join("");
-      if (text && typeof text === "string") {
-        reply.fresh += text;
-        reply.gives = reply.gives ? Gives.More : Gives.Text;
-        reply.got = text;
-      }
-      body = body.tool_calls;
-      if (body instanceof Array)
-        for (const one of body) {
-          const call = (one && one.function) || {};
-          const slot = one && reply.call(one.index, one.id, call.name, call.arguments);
-          if (slot && one.extra_content && !slot.echo) slot.echo = toJson(one.extra_content);
-        }
-    },
+    echoes: echoes,
+    read: read,
   };
+}
+
+function read(reply: ReplyCollector): void {
+  let body = reply.body;
+  reply.body = undefined;
+  if (body.error) return takeError(body.error, reply);
+  body = body.choices && body.choices[0];
+  if (!body) return;
+  const reason = body.finish_reason || (body.message && "stop");
+  if (typeof reason === "string" && !reply.stop) reply.stop = reason === "length" ? "length" : "stop";
+  // A delta of a stream and the message of a whole reply have the same fields.
+  body = body.delta || body.message || {};
+  const thought = body.reasoning_content || body.reasoning;
+  if (thought) reply.thought(thought);
+  if (reply.echoBytes && typeof thought === "string" && thought && reply.echo.length < reply.echoBytes) {
+    const all = reply.echo + thought;
+    reply.echo = cutUtf8(all, reply.echoBytes);
+    reply.gives = Gives.More;
+    // Nothing follows what was cut.
+    if (reply.echo !== all) reply.echoBytes = 0;
+  }
+  let text = body.content;
+  if (text instanceof Array) text = text.map(textOf).join("");
+  if (text && typeof text === "string") {
+    reply.fresh += text;
+    reply.gives = reply.gives ? Gives.More : Gives.Text;
+    reply.got = text;
+  }
+  body = body.tool_calls;
+  if (body instanceof Array)
+    for (const one of body) {
+      const call = (one && one.function) || {};
+      const slot = one && takeCall(reply, one.index, one.id, call.name, call.arguments);
+      if (slot && one.extra_content && !slot.echo) slot.echo = toJson(one.extra_content);
+    }
 }
 
 // An object with a message, or text; its code is a status, or a word such as "invalid_api_key".

@@ -1,31 +1,15 @@
 import fs from "node:fs";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { AgentEvent, Provider, Session } from "../../firmware/types";
+import type { AgentEvent, Session } from "../../firmware/types";
 import { decodeStrings, fromBytes, toBytes } from "../drivers/bytes";
 import { bootFirmware, isUtf8, type SeenRequest } from "./board";
-import { boardJson } from "./board-json";
 import { cutAt, inPieces } from "./pieces";
 
-const root = fileURLToPath(new URL("../../", import.meta.url));
-const script = (
-  await build({
-    entryPoints: [`${root}firmware/provider/anthropic.ts`],
-    bundle: true,
-    write: false,
-    format: "cjs",
-    platform: "neutral",
-  })
-).outputFiles[0]!.text;
-const module = { exports: {} as { createAnthropic: () => Provider } };
-new Function("module", "JSON", script)(module, boardJson);
-const { createAnthropic } = module.exports;
-
 const firmware = bootFirmware();
-const { createHistory, createReply, createSseParser, editHistory, fromJson, readHistory } = firmware;
+const { createAnthropic, createHistory, createReply, createSseParser, editHistory, fromJson, readHistory } = firmware;
 const { ANSWER, CALLS, ECHO_CALLS, RESULT, SHORT_CALLS, SHORT_RESULT, USER } = firmware;
 
 /** Events as the server writes them, with their names. */

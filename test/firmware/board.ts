@@ -3,6 +3,7 @@ import { crc32 } from "node:zlib";
 import { build } from "esbuild";
 import { toolsPlugin } from "../../esbuild.tools.mjs";
 import type * as Agents from "../../firmware/agents";
+import type * as Anthropic from "../../firmware/provider/anthropic";
 import type * as Caller from "../../firmware/caller";
 import type * as Config from "../../firmware/config";
 import type * as Graph from "../../firmware/graph";
@@ -22,6 +23,7 @@ import { boardJson } from "./board-json";
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
 type Firmware = typeof Agents &
+  typeof Anthropic &
   typeof Caller &
   typeof Config &
   typeof Graph &
@@ -37,7 +39,7 @@ type Firmware = typeof Agents &
 
 // One script with free globals, built as the bundle is: the board's JSON, typed arrays and timers are handed in, and
 // those of Node, which the test runner itself needs, stay what they are.
-const names = "agents caller config graph history loop provider/openai registry reply request sse text wrap".split(" ");
+const names = "agents caller config graph history loop provider/anthropic provider/openai registry reply request sse text wrap".split(" ");
 const script = (
   await build({
     stdin: { contents: names.map((name) => `export * from "./firmware/${name}";`).join("\n"), resolveDir: root },

@@ -115,17 +115,17 @@ describe("a wrapped tool", () => {
 });
 
 describe("processors", () => {
-  const p = () => firmware.processors();
+  const p = () => firmware;
 
   it("repairJson reads what is no JSON, and leaves JSON alone", () => {
     const call: any = { id: "", name: "t", arguments: "{'a': True,}" };
-    p().repairJson(call, {} as any);
+    p().repairJson(call);
     expect(call.args).toEqual({ a: true });
     const good: any = { id: "", name: "t", arguments: "junk", args: { b: 1 } };
-    p().repairJson(good, {} as any);
+    p().repairJson(good);
     expect(good.args).toEqual({ b: 1 });
     const cut: any = { id: "", name: "t", arguments: '{"value": 12' };
-    p().repairJson(cut, {} as any);
+    p().repairJson(cut);
     expect(cut.args).toBeUndefined();
   });
 
