@@ -175,13 +175,16 @@ function takeBytes(x: Exchange, isQuiet?: boolean): void {
   const isStream = kind === "stream";
   if (!isStream) sse.rest = sse.rest.substr(0, x.most + 1);
   while (isStream && !x.over) {
-    const waits = sse.sample === undefined && sse.alike();
-    let text = sse.text;
-    sse.text = "";
-    if (text)
+    let text = "";
+    let waits = false;
+    if (sse.sample === undefined && sse.rest.startsWith(sse.head, sse.at)) {
+      waits = sse.alike();
+      text = sse.text;
+      sse.text = "";
       if (sse.kind === Gives.Text) reply.fresh += text;
       else if (sse.kind === Gives.Thought) reply.thought(text);
-      else takeCall(reply, sse.index, "", "", text);
+      else if (text) takeCall(reply, sse.index, "", "", text);
+    }
     while (reply.fresh.length >= SHOWN_BYTES) {
       text = reply.fresh;
       reply.fresh = cutUtf8(text, SHOWN_BYTES) || text;

@@ -1,3 +1,4 @@
+import { wireText } from "./text";
 import { Gives } from "./types";
 
 /**
@@ -53,8 +54,8 @@ export interface SseParser {
   /** The first line is over. */
   begun?: boolean;
   /**
-   * Takes the events that are recognised; not to be called while `sample` is set. True where nothing else is to be read before
-   * more has come.
+   * Takes the events that are recognised; to be called where `head` stands at `at`, and not while `sample` is set. True where
+   * nothing else is to be read before more has come.
    */
   alike(): boolean;
   /** Takes the next event: false where none is whole. At the end of the stream two line ends make what is there whole. */
@@ -67,6 +68,8 @@ const MAX_LESSONS = 6;
 const RANDOM_FIELD = ',"obfuscation":"';
 /** Longer data may be nested too deeply. */
 const PLAIN_BYTES = 512;
+/** Of an event's data. */
+const LARGE_BYTES = 200;
 /** Bytes of an event's text that are kept to tell the next one's from it. */
 const SAMPLE_BYTES = 8;
 
@@ -105,36 +108,34 @@ function alike(this: SseParser): boolean {
   const size = head.length;
   let at = sse.at;
   if (sse.rough || at < sse.slow || rest.length - at > sse.most) return false;
-  if (rest.startsWith(head, at)) {
-    const tail = sse.tail;
-    const last = sse.last;
-    let text: string | undefined = "";
-    let end = 0;
-    if (last)
-      do {
-        end = rest.indexOf(tail, at + size);
-        const next = rest.indexOf('"', end + tail.length);
-        if (end < 0 || !rest.startsWith(last, next)) break;
-        text += rest.substring(at + size, end);
-        at = next + last.length;
-      } while (rest.startsWith(head, at));
-    // The board's indexOf finds a part of the needle at the end, too.
-    else
-      while ((end = rest.indexOf(tail, at + size)) >= 0 && end + tail.length <= rest.length) {
-        text += rest.substring(at + size, end);
-        at = end + tail.length;
-        if (!rest.startsWith(head, at)) break;
-      }
-    // What the text of a JSON string is not by itself.
-    if (/[\x00-\x1f"\\\xed]/.test(text)) text = unquoted(text, sse, at);
-    if (text === undefined) {
-      sse.slow = at;
-      return false;
+  const tail = sse.tail;
+  const last = sse.last;
+  let text: string | undefined = "";
+  let end = 0;
+  if (last)
+    do {
+      end = rest.indexOf(tail, at + size);
+      const next = rest.indexOf('"', end + tail.length);
+      if (end < 0 || !rest.startsWith(last, next)) break;
+      text += rest.substring(at + size, end);
+      at = next + last.length;
+    } while (rest.startsWith(head, at));
+  // The board's indexOf finds a part of the needle at the end, too.
+  else
+    while ((end = rest.indexOf(tail, at + size)) >= 0 && end + tail.length <= rest.length) {
+      text += rest.substring(at + size, end);
+      at = end + tail.length;
+      if (!rest.startsWith(head, at)) break;
     }
-    sse.text = text;
-    if (at > sse.at) sse.lessons = 0;
-    sse.at = at;
+  // What the text of a JSON string is not by itself.
+  if (/[\x00-\x1f"\\\xed]/.test(text)) text = unquoted(text, sse, at);
+  if (text === undefined) {
+    sse.slow = at;
+    return false;
   }
+  sse.text = text;
+  if (at > sse.at) sse.lessons = 0;
+  sse.at = at;
   // What begins an event that is recognised is left until the rest of it comes.
   const left = rest.substr(at);
   if (left.length < size ? !head.startsWith(left) : !left.startsWith(head) || (left.length > size && left.indexOf("\n", size) >= 0)) return false;
@@ -147,8 +148,8 @@ function alike(this: SseParser): boolean {
 // none, and half of a character joins others in a way of its own. Not in one expression: a "|" takes the board twenty times
 // as long.
 function unquoted(text: string, sse: SseParser, end: number): string | undefined {
-  if (text.indexOf("\\u") >= 0 || /[\x00-\x1f]/.test(text) || /\xed[\xa0-\xbf]/.test(text)) return undefined;
-  if (!/[\\"]/.test(text)) return text;
+  if (text.indexOf("\\u") >= 0) return undefined;
+  if (/[\x00-\x1f\xed]/.test(text) && (/[\x00-\x1f]/.test(text) || /\xed[\xa0-\xbf]/.test(text))) return undefined;
   const escaped = sse.rest.indexOf("\\" + sse.tail, sse.at);
   if (escaped >= 0 && escaped < end) return undefined;
   try {
@@ -174,11 +175,14 @@ function next(this: SseParser): boolean {
     if (sse.plain || (data.indexOf("\n") < 0 && data.indexOf("\r") < 0)) {
       sse.data = data;
       sse.name = rest.substring(at, from);
-      // Not in memory twice.
-      sse.rest = rest.substr(end + 2);
-      sse.at = 0;
-      if (sse.slow) sse.slow -= end + 2;
+      sse.at = end + 2;
       sse.begun = true;
+      // What is large is not in memory twice.
+      if (data.length > LARGE_BYTES) {
+        sse.rest = rest.substr(end + 2);
+        sse.slow -= end + 2;
+        sse.at = 0;
+      }
       return true;
     }
   }
@@ -256,11 +260,12 @@ function readLines(sse: SseParser): boolean {
 export function learn(sse: SseParser, text: string, kind: Gives, index: any): void {
   if (!sse.name || ++sse.lessons > MAX_LESSONS) return;
   const event = sse.name + sse.data + "\n\n";
-  const place = event.indexOf(':"' + text + '"', sse.name.length) + 2;
-  // Where there are escapes in it.
+  const json = wireText(text);
+  const place = event.indexOf(":" + json, sse.name.length) + 2;
+  // Written in another way.
   if (place < 2) return;
   const head = event.substr(0, place);
-  let tail = event.substr(place + text.length);
+  let tail = event.substr(place + json.length - 2);
   let last = "";
   const random = tail.indexOf(RANDOM_FIELD);
   // The board's indexOf finds a part of the needle at the end, too.

@@ -121,15 +121,17 @@ const QUOTED_BYTES = 96;
 
 // A text as a JSON string for the wire. Every byte that is no part of valid UTF-8 becomes U+FFFD: one bad byte in the
 // history would make a server refuse every request that follows.
+//
+// What JSON.stringify gives tells whether there is one beyond ASCII, in less time than a look at the text.
 export function wireText(text: string): string {
-  if (!/[\x80-\xff]/.test(text)) return JSON.stringify(text);
   let out = '"';
   for (let at = 0; at < text.length; ) {
     let piece = text.substr(at, QUOTED_BYTES + 1);
     piece = cutUtf8(piece, QUOTED_BYTES) || piece.substr(0, QUOTED_BYTES);
     at += piece.length;
-    piece = /[\x80-\xff]/.test(piece) ? quoteBytes(repairUtf8(piece)) : JSON.stringify(piece);
-    out += piece.substring(1, piece.length - 1);
+    let json = JSON.stringify(piece);
+    if (json.length > piece.length + 2 && json.indexOf("\\u") >= 0) json = quoteBytes(repairUtf8(piece));
+    out += json.substring(1, json.length - 1);
   }
   return out + '"';
 }

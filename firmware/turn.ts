@@ -40,7 +40,7 @@ export function afterReply(own: Run, reply: ReplyCollector | undefined, failure?
   // Text cut until it fits as JSON: text that is all escapes grows when it is written, six times at the most. What is shorter
   // is not written twice.
   function fit(text: string): string {
-    while (text.length > LEAST_BYTES && text.length * 6 + 2 > share && wireText(text).length > share) text = limitText(text, text.length >> 1);
+    while (text.length > LEAST_BYTES && text.length * 6 + 2 > share && (text.length + 2 > share || wireText(text).length > share)) text = limitText(text, text.length >> 1);
     return text;
   }
 

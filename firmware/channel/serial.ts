@@ -44,7 +44,7 @@ export function createSerial(session: Session): Channel {
     line: "",
     write: function (text, all) {
       // Most text goes on with a line; to split one takes the board longer than all the rest.
-      if (all || channel.close || /[\n\x1b]/.test(text)) {
+      if (all || channel.close || (JSON.stringify(text).length > text.length + 2 && /[\n\x1b]/.test(text))) {
         if (text.indexOf("\x1b") >= 0) text = text.split("\x1b").join("");
         if (channel.close) {
           if (all) text = (channel.midLine ? "\n" : "") + text;

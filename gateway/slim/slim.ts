@@ -15,7 +15,7 @@ export const SLIM_HEADER = "x-agent-slim";
 
 /** Milliseconds that text may wait for more of it. The board shows text in pieces of 96 bytes, or where none
  * comes for as long; a model with 50 tokens a second sends five. */
-export const MERGE_MS = 100;
+export const MERGE_MS = 200;
 
 /**
  * Bytes of one line: a third of what a board reads by default (`sseLineBytes`), since it is parsed whole, at about
