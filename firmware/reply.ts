@@ -27,7 +27,7 @@ export const MAX_CALLS = 8;
 //
 // Calls written as text count only where the name is exactly a registered one; otherwise they are text.
 //
-// Plain data, and functions without a scope of their own: they cost half of what closures do.
+// Plain data: a function that is kept costs as much as five numbers.
 export function createReply(
   emit: (event: AgentEvent) => void,
   tools: Registry | undefined,
@@ -55,15 +55,13 @@ export function createReply(
     keepBytes: keepBytes,
     maxArgs: maxArgs,
     showBytes: showBytes,
-    thought: thought,
-    flush: flush,
   };
 }
 
-function thought(this: ReplyCollector, delta: any): void {
-  const reply = this;
+// A piece of the model's thinking.
+export function takeThought(reply: ReplyCollector, delta: any): void {
   if (typeof delta !== "string" || !delta) return;
-  if (reply.fresh) reply.flush();
+  if (reply.fresh) flush(reply);
   reply.gives = reply.gives ? Gives.More : Gives.Thought;
   reply.got = delta;
   if (reply.half || delta.indexOf("\xed") >= 0) {
@@ -92,7 +90,7 @@ export function takeCall(reply: ReplyCollector, index: any, id: any, name: any, 
   reply.got = args;
   reply.index = index;
   let slot: ReplyCall | undefined;
-  if (reply.fresh || reply.wise) reply.flush();
+  if (reply.fresh || reply.wise) flush(reply);
   if (!id && !name && reply.dropped === (numbered ? index : true)) return undefined;
   if (id) for (const one of calls) if (one.id === id && (!numbered || one.index === undefined || one.index === index)) slot = one;
   if (numbered && !slot) for (const one of calls) if (one.index === index && (!id || !one.id || !name)) slot = one;
@@ -130,8 +128,8 @@ function refuse(reply: ReplyCollector, call: ReplyCall): ReplyCall {
   return call;
 }
 
-function flush(this: ReplyCollector, last?: boolean): void {
-  const reply = this;
+// Shows what can be shown of the text so far; with `last`, all of it, and calls written as text become calls.
+export function flush(reply: ReplyCollector, last?: boolean): void {
   const text = reply.fresh;
   if (reply.wise) {
     let thought = reply.wise;

@@ -1,7 +1,7 @@
 import { createBody } from "./body";
 import { setting } from "./config";
 import { failureWords, type Failure } from "./failure";
-import { createReply, takeCall } from "./reply";
+import { createReply, flush, takeCall, takeThought } from "./reply";
 import { openProvider } from "./provider";
 import { createSseParser, learn, type SseParser } from "./sse";
 import { cutUtf8, fromJson } from "./text";
@@ -42,7 +42,6 @@ export interface Exchange extends Post {
   into?: SseParser;
   reply?: ReplyCollector;
   read?: Provider["read"];
-  take?(x: Exchange): void;
   /** What was wrong with the first event that could not be read. */
   unread: any;
   /** sseLineBytes. */
@@ -68,7 +67,7 @@ export function stopExchange(x: Exchange): void {
   x.over = true;
   if (x.timer) clearTimeout(x.timer);
   // What has come is shown before the run ends.
-  if (!x.ended && x.reply) x.reply.flush();
+  if (!x.ended && x.reply) flush(x.reply);
   endPost(x, null);
 }
 
@@ -89,8 +88,6 @@ function attempt(x: Exchange): void {
   headers["Accept-Encoding"] = "identity";
   // Our gateway then leaves out what is not read here. It takes this for the longest line.
   headers["X-Agent-Slim"] = String(x.most);
-  x.totalMs = setting("requestTimeoutMs");
-  x.idleMs = setting("idleTimeoutMs");
   x.onHead = takeHead;
   x.onReady = takeBytes;
   x.onDone = takeEnd;
@@ -112,7 +109,6 @@ function beginReply(x: Exchange): void {
     SHOWN_BYTES
   );
   x.read = provider.read;
-  x.take = takeEvent;
 }
 
 function takeHead(code: number, received: Record<string, string>, x: Exchange): void {
@@ -146,7 +142,7 @@ function warn(x: Exchange, problem?: any): void {
   x.unread = problem || x.unread;
   // A whole reply that cannot be read is a failure of its own, told at the end.
   if (isTold || x.kind !== "stream") return;
-  x.reply!.flush();
+  flush(x.reply!);
   x.session.emit({
     type: "error",
     message: problem
@@ -182,22 +178,22 @@ function takeBytes(x: Exchange, isQuiet?: boolean): void {
       text = sse.text;
       sse.text = "";
       if (sse.kind === Gives.Text) reply.fresh += text;
-      else if (sse.kind === Gives.Thought) reply.thought(text);
+      else if (sse.kind === Gives.Thought) takeThought(reply, text);
       else if (text) takeCall(reply, sse.index, "", "", text);
     }
     while (reply.fresh.length >= SHOWN_BYTES) {
       text = reply.fresh;
       reply.fresh = cutUtf8(text, SHOWN_BYTES) || text;
       text = text.substr(reply.fresh.length);
-      reply.flush();
+      flush(reply);
       reply.fresh = text;
     }
     if (waits || !sse.next()) break;
-    x.take!(x);
+    takeEvent(x);
   }
-  // Where events are recognised nothing large is read, and several reads at once are less work.
-  x.batch = sse.sample === undefined ? BATCH_BYTES : 1;
-  if (isQuiet) reply.flush();
+  // Within a text nothing large is read, and several reads at once are less work.
+  x.batch = sse.sample === undefined && sse.kind !== Gives.Arguments ? BATCH_BYTES : 1;
+  if (isQuiet) flush(reply);
 }
 
 // Looks at the first bytes of a body, and returns its kind. White space and a byte order mark before it say nothing yet; most
@@ -226,7 +222,7 @@ function takeEnd(broken: string, x: Exchange): void {
   const tooLong = body.length > x.most;
   if (kind === "json" && !broken && !tooLong) {
     sse.data = body;
-    x.take!(x);
+    takeEvent(x);
   }
   // What the stream ends in the middle of is no piece to warn of.
   x.unread = x.unread || kind === "stream";
@@ -236,7 +232,7 @@ function takeEnd(broken: string, x: Exchange): void {
     takeBytes(x);
   }
   sse.rest = "";
-  reply.flush(true);
+  flush(reply, true);
   if (reply.stop && !reply.failure) return x.done(x.own, reply);
   // What the reply came to, as a failure.
   const words = failureWords();

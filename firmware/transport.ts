@@ -1,3 +1,5 @@
+import { setting } from "./config";
+
 /**
  * Bytes to and from a server: the only file that calls `require("http")`. One request at a time; the body is pulled
  * piece by piece as the socket drains, so it is never in memory whole.
@@ -13,9 +15,9 @@ export interface Post {
   next?(): string | undefined;
   /** Lets go of what `next` reads from, once it is not called any more. */
   close?(): void;
-  /** Milliseconds: the whole request, and the longest silence. */
-  totalMs: number;
-  idleMs: number;
+  /** Milliseconds: the whole request, and the longest silence; those of the settings where they are not given. */
+  totalMs?: number;
+  idleMs?: number;
   /** Called once, and let go of then. `o` is what `post` was called with. */
   onHead?(status: number, headers: Record<string, string>, o: any): void;
   /**
@@ -186,6 +188,8 @@ function look(o: Post): void {
   const now = getTime();
   const silence = (now - o.heard!) * 1000;
   if (silence >= QUIET_MS && o.into) o.onReady(o, true);
-  if (silence >= o.idleMs) endPost(o, "timeout: no byte for " + o.idleMs + " ms (idleTimeoutMs)");
-  else if ((now - o.began!) * 1000 >= o.totalMs) endPost(o, "timeout: not finished after " + o.totalMs + " ms (requestTimeoutMs)");
+  const idle = o.idleMs || setting("idleTimeoutMs");
+  const total = o.totalMs || setting("requestTimeoutMs");
+  if (silence >= idle) endPost(o, "timeout: no byte for " + idle + " ms (idleTimeoutMs)");
+  else if ((now - o.began!) * 1000 >= total) endPost(o, "timeout: not finished after " + total + " ms (requestTimeoutMs)");
 }

@@ -366,9 +366,6 @@ export interface ReplyCollector {
   echoBytes: number;
   /** The server reported a failure inside the reply; `status` as HTTP has it, 0 if unknown. */
   failure?: { status: number; message: string };
-  thought(delta: any): void;
-  /** Shows what can be shown of the text so far; with `last`, all of it, and calls written as text become calls. */
-  flush(last?: boolean): void;
   /** The answer as far as it is kept. */
   text: string;
   /** True where text was shown to the person already, so that asking again would repeat it. */

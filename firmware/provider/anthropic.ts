@@ -1,5 +1,5 @@
 import { CALLS, ECHO_CALLS, HAS_MEDIA, RESULT, SHORT_CALLS, SHORT_RESULT, USER } from "../history";
-import { takeCall } from "../reply";
+import { takeCall, takeThought } from "../reply";
 import { fromJson, readWhole, toJson, wireText } from "../text";
 import { Gives, type Provider, type ReplyCollector } from "../types";
 
@@ -63,7 +63,7 @@ export function createAnthropic(): Provider {
       reply.gives = reply.gives ? Gives.More : Gives.Text;
       reply.got = text;
     }
-    if (block.thinking) reply.thought(block.thinking);
+    if (block.thinking) takeThought(reply, block.thinking);
     if (block.type === "tool_use") {
       // Empty where it begins: the arguments follow, or there are none.
       const input = block.input;

@@ -1,5 +1,5 @@
 import { CALLS, ECHO_CALLS, HAS_MEDIA, RESULT, SHORT_CALLS, SHORT_RESULT, USER } from "../history";
-import { takeCall } from "../reply";
+import { takeCall, takeThought } from "../reply";
 import { cutUtf8, toJson, wireText } from "../text";
 import { Gives, type Provider, type ReplyCollector } from "../types";
 
@@ -70,7 +70,7 @@ function read(reply: ReplyCollector): void {
   // A delta of a stream and the message of a whole reply have the same fields.
   body = body.delta || body.message || {};
   const thought = body.reasoning_content || body.reasoning;
-  if (thought) reply.thought(thought);
+  if (thought) takeThought(reply, thought);
   if (reply.echoBytes && typeof thought === "string" && thought && reply.echo.length < reply.echoBytes) {
     const all = reply.echo + thought;
     reply.echo = cutUtf8(all, reply.echoBytes);

@@ -9,7 +9,7 @@ import { bootFirmware, isUtf8, type SeenRequest } from "./board";
 import { cutAt, inPieces } from "./pieces";
 
 const firmware = bootFirmware();
-const { createAnthropic, createHistory, createReply, createSseParser, editHistory, fromJson, readHistory } = firmware;
+const { createAnthropic, createHistory, createReply, createSseParser, editHistory, flush, fromJson, readHistory } = firmware;
 const { ANSWER, CALLS, ECHO_CALLS, RESULT, SHORT_CALLS, SHORT_RESULT, USER } = firmware;
 
 /** Events as the server writes them, with their names. */
@@ -55,7 +55,7 @@ function readPieces(pieces: string[]) {
         reply.body = fromJson(data);
         provider.read(reply);
       }
-      reply.flush();
+      flush(reply);
     }
   };
   for (const piece of pieces) {
@@ -64,7 +64,7 @@ function readPieces(pieces: string[]) {
   }
   sse.rest += "\n\n";
   take();
-  reply.flush(true);
+  flush(reply, true);
   let reasoning = "";
   let shown = "";
   for (const event of events) {
@@ -103,7 +103,7 @@ function readWhole(body: unknown) {
   );
   reply.body = fromJson(toBytes(JSON.stringify(body)));
   createAnthropic().read(reply);
-  reply.flush(true);
+  flush(reply, true);
   return reply;
 }
 
