@@ -11,6 +11,7 @@ import { streams } from "./exchange";
 import { installPackages } from "./host";
 import { type Figure, type Section, tell } from "./report";
 import { slimBytes } from "./slim";
+import { MERGE_MS } from "../gateway/slim/slim";
 
 const HERE = fileURLToPath(new URL("contenders/", import.meta.url));
 
@@ -202,7 +203,7 @@ export async function gatewaySections(): Promise<Section[]> {
           load === direct
             ? "in all: what is taken off the others"
             : way.name.endsWith("slim stream")
-              ? "text waits up to 100 ms for more"
+              ? `text waits up to ${MERGE_MS} ms for more`
               : "";
         delays.push({ name, value, unit: "ms", note });
       }

@@ -9,13 +9,13 @@ export interface StreamRow {
   events: number;
   /** As the provider sends it. */
   plainBytes: number;
-  /** Slim, from a model so slow that no two events come within 100 ms. */
+  /** Slim, from a model so slow that no two events come within 200 ms. */
   slowBytes: number;
   /** Slim, at one event every 20 ms. */
   fastBytes: number;
 }
 
-const SLOW_MS = 100;
+const SLOW_MS = 200;
 const FAST_MS = 20;
 
 /** A piece of a body as a chunk: its length in hex, two line ends, and itself. */

@@ -734,15 +734,16 @@ describe("events that differ in their text only", () => {
     );
   });
 
-  it("are recognised: one in four is parsed at the most, in a stream of the usual kind", () => {
+  it.each(["word", 'a "word"\n', "\\ \xc3\xa9"])("are recognised once two of them were read, with texts such as %j", (word) => {
     const sse = firmware.createSseParser(3072);
     let parsed = 0;
     for (let i = 0; i < 100; i++) {
-      sse.rest += `data: {"id":"c","choices":[{"delta":{"content":"word ${i}"}}],"obfuscation":"${"x".repeat(i % 7)}"}\n\n`;
+      const content = JSON.stringify(`${word} ${i}`);
+      sse.rest += `data: {"id":"c","choices":[{"delta":{"content":${content}}}],"obfuscation":"${"x".repeat(i % 7)}"}\n\n`;
       if (!(sse.sample === undefined && sse.alike()) && sse.next()) {
         parsed++;
-        firmware.learn(sse, `word ${i}`, 2, undefined);
-      } else expect(sse.text).toBe(`word ${i}`);
+        firmware.learn(sse, `${word} ${i}`, 2, undefined);
+      } else expect(sse.text).toBe(`${word} ${i}`);
       expect(sse.next()).toBe(false);
     }
     expect(parsed).toBe(2);
