@@ -32,8 +32,8 @@ export interface SseParser {
   head: string;
   tail: string;
   last: string;
-  /** What the event that was learnt from has in the place of the string; undefined as soon as the place is sure. */
-  sample?: string;
+  /** Checksum of what the event that was learnt from has in the place of the string; undefined as soon as the place is sure. */
+  sample?: number;
   /** Up to there in `rest` events are read one by one. */
   slow: number;
   /** Lines of the event at `at` are read already, or there is a CR. */
@@ -70,8 +70,6 @@ const RANDOM_FIELD = ',"obfuscation":"';
 const PLAIN_BYTES = 512;
 /** Of an event's data. */
 const LARGE_BYTES = 200;
-/** Bytes of an event's text that are kept to tell the next one's from it. */
-const SAMPLE_BYTES = 8;
 
 // Plain data, and functions without a scope of their own: they cost half of what closures do. Fields are looked up in order.
 export function createSseParser(most: number): SseParser {
@@ -82,7 +80,7 @@ export function createSseParser(most: number): SseParser {
     at: 0,
     text: none,
     slow: 0,
-    sample: none,
+    sample: 0,
     most: most,
     head: none,
     tail: none,
@@ -273,16 +271,16 @@ export function learn(sse: SseParser, text: string, kind: Gives, index: any): vo
     last = tail.substr(tail.indexOf('"', random + RANDOM_FIELD.length));
     tail = tail.substr(0, random + RANDOM_FIELD.length);
   }
-  text = text.substr(0, SAMPLE_BYTES);
+  const sum = E.CRC32(text);
   // Two events that differ in one string only, and gave that string: whatever stands there is what comes of such an event.
   if (head === sse.head && tail === sse.tail && last === sse.last && kind === sse.kind && index === sse.index) {
-    if (text !== sse.sample) sse.sample = undefined;
+    if (sum !== sse.sample) sse.sample = undefined;
     return;
   }
   sse.head = head;
   sse.tail = tail;
   sse.last = last;
-  sse.sample = text;
+  sse.sample = sum;
   sse.kind = kind;
   sse.index = index;
 }
