@@ -32,7 +32,7 @@ const REQUIRE = "$equire";
  * Espruino's own library may stand here.
  */
 const INTERNAL_PROPERTIES =
-  "abort alike append attempts batch began begin begun between broken child compose confirm count dropped " +
+  "abort alike append attempts batch begin begun between broken child compose confirm count dropped " +
   "echo echoBytes ended failure feed first frame fresh full gives hand hasId heard held history idea " +
   "idleMs inner into joinText journal keepBytes keySetting last lastCallId later learn lessons lines look " +
   "lost made mark maxArgs maxString midLine mine most node onData onDone onHead onReady page parent past plans printed " +

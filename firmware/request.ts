@@ -42,6 +42,8 @@ export interface Exchange extends Post {
   into?: SseParser;
   reply?: ReplyCollector;
   read?: Provider["read"];
+  /** Kept once thinking is recognised: it is needed for every piece then. */
+  think?: typeof takeThought;
   /** What was wrong with the first event that could not be read. */
   unread: any;
   /** sseLineBytes. */
@@ -167,6 +169,7 @@ function takeOther(x: Exchange): void {
 function takeBytes(x: Exchange, isQuiet?: boolean): void {
   const sse = x.into!;
   const reply = x.reply!;
+  if (isQuiet) return flush(reply);
   const kind = x.kind || startBody(x, sse.rest);
   const isStream = kind === "stream";
   if (!isStream) sse.rest = sse.rest.substr(0, x.most + 1);
@@ -178,7 +181,7 @@ function takeBytes(x: Exchange, isQuiet?: boolean): void {
       text = sse.text;
       sse.text = "";
       if (sse.kind === Gives.Text) reply.fresh += text;
-      else if (sse.kind === Gives.Thought) takeThought(reply, text);
+      else if (sse.kind === Gives.Thought) (x.think || (x.think = takeThought))(reply, text);
       else if (text) takeCall(reply, sse.index, "", "", text);
     }
     while (reply.fresh.length >= SHOWN_BYTES) {
@@ -193,7 +196,6 @@ function takeBytes(x: Exchange, isQuiet?: boolean): void {
   }
   // Within a text nothing large is read, and several reads at once are less work.
   x.batch = sse.sample === undefined && sse.kind !== Gives.Arguments ? BATCH_BYTES : 1;
-  if (isQuiet) flush(reply);
 }
 
 // Looks at the first bytes of a body, and returns its kind. White space and a byte order mark before it say nothing yet; most

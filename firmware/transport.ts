@@ -33,8 +33,8 @@ export interface Post {
   // What follows is the transport's own, and set by `post`. The board's http has the other end of it, as `o` of its objects.
   /** There is nothing to be ended. */
   ended?: boolean;
-  /** When it began, and when it was last heard of. */
-  began?: number;
+  /** When it has to be over, and when it was last heard of. */
+  until?: number;
   heard?: number;
   req?: any;
   response?: any;
@@ -58,7 +58,8 @@ const QUIET_MS = 100;
 
 // Sends a request; `endPost` ends it. Never throws: what goes wrong reaches `onDone`.
 export function post(o: Post): void {
-  o.began = o.heard = getTime();
+  o.heard = getTime();
+  o.until = o.heard + (o.totalMs || setting("requestTimeoutMs")) / 1000;
   o.full = o.batch;
   o.ended = undefined;
   try {
@@ -187,9 +188,10 @@ function ready(o: Post): void {
 function look(o: Post): void {
   const now = getTime();
   const silence = (now - o.heard!) * 1000;
-  if (silence >= QUIET_MS && o.into) o.onReady(o, true);
-  const idle = o.idleMs || setting("idleTimeoutMs");
-  const total = o.totalMs || setting("requestTimeoutMs");
-  if (silence >= idle) endPost(o, "timeout: no byte for " + idle + " ms (idleTimeoutMs)");
-  else if ((now - o.began!) * 1000 >= total) endPost(o, "timeout: not finished after " + total + " ms (requestTimeoutMs)");
+  if (silence >= QUIET_MS) {
+    if (o.into) o.onReady(o, true);
+    const idle = o.idleMs || setting("idleTimeoutMs");
+    if (silence >= idle) endPost(o, "timeout: no byte for " + idle + " ms (idleTimeoutMs)");
+  }
+  if (now >= o.until!) endPost(o, "timeout: not finished after " + (o.totalMs || setting("requestTimeoutMs")) + " ms (requestTimeoutMs)");
 }
