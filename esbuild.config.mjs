@@ -38,7 +38,7 @@ const INTERNAL_PROPERTIES =
   "lost made mark maxArgs maxString midLine mine most node onData onDone onHead onReady page parent past plans printed " +
   "problem problemOf prompt raised readArguments received reply response rest rollback root " +
   "running sample scanned semis session show showBytes shown sizes skipEvent skipLine rough soon spoilt thought timer times toText " +
-  "toolBytes tools totalMs turn unread urlSetting used waited wait wholeLength wise withTools word wrap";
+  "toolBytes tools totalMs turn unread until urlSetting used waited wait wholeLength wise withTools word wrap";
 
 /**
  * Files of `firmware/` whose functions are made where they are used waited and cost nothing at rest (esbuild.slices.mjs). To make

@@ -22,7 +22,7 @@ export interface Run {
   /** The request under way. */
   stop?: Exchange;
   /** Looks at whether a step was interrupted; undefined while a request is under way, which has a timer of its own. */
-  timer: any;
+  timer?: any;
   iteration: number;
   /** The model was asked without tools. */
   bare?: boolean;
@@ -110,7 +110,7 @@ export function later(own: Run, step: (own: Run) => void): void {
 
 // A step that failed must not leave the session busy for ever.
 function goOn(own: Run, step: (own: Run) => void): void {
-  own.wait = undefined;
+  delete own.wait;
   try {
     if (own.done) step(own);
   } catch (e) {
@@ -126,7 +126,7 @@ export function turn(own: Run): void {
   own.bare = ++own.iteration > setting("maxToolIterations") || own.idle > 1 || undefined;
   session.emit({ type: "iterationStart", iteration: own.iteration });
   clearInterval(own.timer);
-  own.timer = undefined;
+  delete own.timer;
   own.stop = exchange(session, !own.bare, takeReply, own);
 }
 

@@ -45,7 +45,7 @@ export interface Exchange extends Post {
   /** Kept once thinking is recognised: it is needed for every piece then. */
   think?: typeof takeThought;
   /** What was wrong with the first event that could not be read. */
-  unread: any;
+  unread?: any;
   /** sseLineBytes. */
   most: number;
 }
@@ -75,14 +75,16 @@ export function stopExchange(x: Exchange): void {
 
 function attempt(x: Exchange): void {
   x.attempts++;
-  x.timer = undefined;
+  delete x.timer;
   // Out of memory cannot be caught on the board: look before.
   const free = process.memory().free;
   if (free < REQUEST_VARIABLES) return x.done(x.own, x.reply, failureWords().memory(free));
   x.code = 0;
   x.kind = "";
   x.batch = 1;
-  x.into = x.reply = x.received = x.unread = undefined;
+  x.into = x.reply = undefined;
+  delete x.received;
+  delete x.unread;
   createBody(x, x.session, openProvider(), !!x.tools && x.tools.count > 0);
   const headers = x.headers!;
   headers["Content-Type"] = "application/json";

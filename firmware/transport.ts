@@ -61,7 +61,7 @@ export function post(o: Post): void {
   o.heard = getTime();
   o.until = o.heard + (o.totalMs || setting("requestTimeoutMs")) / 1000;
   o.full = o.batch;
-  o.ended = undefined;
+  delete o.ended;
   try {
     let options: any = url.parse(o.url!);
     options.method = o.method || "POST";
