@@ -16,7 +16,7 @@ const ROOT = path.dirname(fileURLToPath(import.meta.url));
 
 /**
  * Bytes of the minified bundle, everything included. The board reads it in place from its Storage (about 900 kB on an
- * ESP32, shared with the person's files), and skips over unused waited code by reading it: size is load time.
+ * ESP32, shared with the person's files), and skips over unused code by reading it: size is load time.
  */
 export const SIZE_BUDGET = 150_000;
 
@@ -41,7 +41,7 @@ const INTERNAL_PROPERTIES =
   "toolBytes tools totalMs turn unread until urlSetting used waited wait wholeLength wise withTools word wrap";
 
 /**
- * Files of `firmware/` whose functions are made where they are used waited and cost nothing at rest (esbuild.slices.mjs). To make
+ * Files of `firmware/` whose functions are made where they are used and cost nothing at rest (esbuild.slices.mjs). To make
  * one takes the board some 200,000 instructions: what is called for every event of a stream is none.
  */
 const ROOMS = (

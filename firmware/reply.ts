@@ -58,6 +58,11 @@ export function createReply(
   };
 }
 
+// What the server reports inside the reply: an object with a message, or text.
+export function takeFailure(reply: ReplyCollector, error: any, status: any): void {
+  reply.failure = { status: Number(status) || 0, message: String(error.message || (typeof error === "string" ? error : toJson(error))) };
+}
+
 // A piece of the model's thinking.
 export function takeThought(reply: ReplyCollector, delta: any): void {
   if (typeof delta !== "string" || !delta) return;

@@ -161,13 +161,14 @@ function unquoted(text: string, sse: SseParser, end: number): string | undefined
 // The usual event is one line of data, and at the most one of its name before that.
 function next(this: SseParser): boolean {
   const sse = this;
+  if (sse.rough) return readLines(sse);
   const rest = sse.rest;
   const at = sse.at;
   const size = rest.length;
   const from = rest.indexOf("data: ", at) + 6;
   // The board's indexOf finds a part of the needle at the end, too, and may look before where it begins if that is the end.
   const end = from < size ? rest.indexOf("\n\n", from) : -1;
-  if (!sse.rough && end > from && end + 2 <= size && end - at <= sse.most && (from === at + 6 || /^event: [^\r\n]*\n$/.test(rest.substring(at, from - 6)))) {
+  if (end > from && end + 2 <= size && end - at <= sse.most && (from === at + 6 || /^event: [^\r\n]*\n$/.test(rest.substring(at, from - 6)))) {
     const data = rest.substring(from, end);
     sse.plain = data.length > PLAIN_BYTES || /[\r\n\\]/.test(data) ? 0 : 1;
     if (sse.plain || (data.indexOf("\n") < 0 && data.indexOf("\r") < 0)) {
@@ -184,7 +185,7 @@ function next(this: SseParser): boolean {
       return true;
     }
   }
-  if (sse.rough || end >= 0 || size - at > sse.most || (size > at && rest.indexOf("\r", at) >= 0)) return readLines(sse);
+  if (end >= 0 || size - at > sse.most || (size > at && rest.indexOf("\r", at) >= 0)) return readLines(sse);
   // Left until the rest of it comes.
   if (at) sse.rest = rest.substr(at);
   sse.at = sse.slow = 0;

@@ -1,5 +1,5 @@
 import { CALLS, ECHO_CALLS, HAS_MEDIA, RESULT, SHORT_CALLS, SHORT_RESULT, USER } from "../history";
-import { takeCall, takeThought } from "../reply";
+import { takeCall, takeFailure, takeThought } from "../reply";
 import { fromJson, readWhole, toJson, wireText } from "../text";
 import { Gives, type Provider, type ReplyCollector } from "../types";
 
@@ -174,8 +174,5 @@ function takeError(error: any, reply: ReplyCollector): void {
     timeout_error: 504,
     overloaded_error: 529,
   };
-  reply.failure = {
-    status: Number(statuses[error.type]) || 0,
-    message: String(error.message || (typeof error === "string" ? error : toJson(error))),
-  };
+  takeFailure(reply, error, statuses[error.type]);
 }

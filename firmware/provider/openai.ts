@@ -1,5 +1,5 @@
 import { CALLS, ECHO_CALLS, HAS_MEDIA, RESULT, SHORT_CALLS, SHORT_RESULT, USER } from "../history";
-import { takeCall, takeThought } from "../reply";
+import { takeCall, takeFailure, takeThought } from "../reply";
 import { cutUtf8, toJson, wireText } from "../text";
 import { Gives, type Provider, type ReplyCollector } from "../types";
 
@@ -62,7 +62,8 @@ export function createOpenai(echoes: boolean): Provider {
 function read(reply: ReplyCollector): void {
   let body = reply.body;
   reply.body = undefined;
-  if (body.error) return takeError(body.error, reply);
+  // Its code is a status, or a word such as "invalid_api_key".
+  if (body.error) return takeFailure(reply, body.error, body.error.code || body.error.status);
   body = body.choices && body.choices[0];
   if (!body) return;
   const reason = body.finish_reason || (body.message && "stop");
@@ -71,7 +72,7 @@ function read(reply: ReplyCollector): void {
   body = body.delta || body.message || {};
   const thought = body.reasoning_content || body.reasoning;
   if (thought) takeThought(reply, thought);
-  if (reply.echoBytes && typeof thought === "string" && thought && reply.echo.length < reply.echoBytes) {
+  if (typeof thought === "string" && thought && reply.echo.length < reply.echoBytes) {
     const all = reply.echo + thought;
     reply.echo = cutUtf8(all, reply.echoBytes);
     reply.gives = Gives.More;
@@ -92,11 +93,6 @@ function read(reply: ReplyCollector): void {
       const slot = one && takeCall(reply, one.index, one.id, call.name, call.arguments);
       if (slot && one.extra_content && !slot.echo) slot.echo = toJson(one.extra_content);
     }
-}
-
-// An object with a message, or text; its code is a status, or a word such as "invalid_api_key".
-function takeError(error: any, reply: ReplyCollector): void {
-  reply.failure = { status: Number(error.code || error.status) || 0, message: String(error.message || (typeof error === "string" ? error : toJson(error))) };
 }
 
 // The text of one part of a message's content; "" where it is none.

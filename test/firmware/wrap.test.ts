@@ -115,23 +115,21 @@ describe("a wrapped tool", () => {
 });
 
 describe("processors", () => {
-  const p = () => firmware;
-
   it("repairJson reads what is no JSON, and leaves JSON alone", () => {
     const call: any = { id: "", name: "t", arguments: "{'a': True,}" };
-    p().repairJson(call);
+    firmware.repairJson(call);
     expect(call.args).toEqual({ a: true });
     const good: any = { id: "", name: "t", arguments: "junk", args: { b: 1 } };
-    p().repairJson(good);
+    firmware.repairJson(good);
     expect(good.args).toEqual({ b: 1 });
     const cut: any = { id: "", name: "t", arguments: '{"value": 12' };
-    p().repairJson(cut);
+    firmware.repairJson(cut);
     expect(cut.args).toBeUndefined();
   });
 
   it("redactSecrets takes the keys out, of errors and of objects, too", async () => {
     firmware.openSettings().apply({ apiKey: "sk-very-secret" }, true);
-    const wrap = () => ({ after: [p().redactSecrets] });
+    const wrap = () => ({ after: [firmware.redactSecrets] });
     expect(await call(wrap(), {}, () => "a sk-very-secret b sk-very-secret")).toEqual({ isError: false, content: "a *** b ***" });
     session.tools = { count: 0 };
     const bad = () => {
@@ -143,7 +141,7 @@ describe("processors", () => {
   });
 
   it("limitResult says how much was cut, and how to read the rest", async () => {
-    const wrap = { after: [p().limitResult(100, "read it in rows")] };
+    const wrap = { after: [firmware.limitResult(100, "read it in rows")] };
     const { content } = await call(wrap, {}, () => "x".repeat(500));
     expect(content).toMatch(/^x+\n\[cut: (\d+) of 500 bytes; read it in rows\]$/);
     expect(content.length).toBeLessThanOrEqual(100);
@@ -151,7 +149,7 @@ describe("processors", () => {
   });
 
   it("formatRun writes what a run gave as short text", () => {
-    const format = p().formatRun as any;
+    const format = firmware.formatRun as any;
     expect(format({ stdout: "hi", value: "3", changed: ["a", "b"] })).toEqual({
       isError: false,
       content: "hi\nresult: 3\nchanged files: a, b",
@@ -165,13 +163,13 @@ describe("processors", () => {
   });
 
   it("shortEdit says that it was done", () => {
-    const short = p().shortEdit as any;
+    const short = firmware.shortEdit as any;
     expect(short({ path: "notes.txt", size: 12 })).toBe("success: notes.txt, 12 bytes");
     expect(short({ isError: true, content: "full" })).toEqual({ isError: true, content: "full" });
   });
 
   it("confirmOnSerial asks, and a no, a missing console and a lost one refuse", async () => {
-    const wrap = { before: [p().confirmOnSerial] };
+    const wrap = { before: [firmware.confirmOnSerial] };
     const refused = { isError: true, content: expect.stringContaining("did not allow") };
     expect(await call(wrap, { n: 1 })).toMatchObject(refused);
     const asked: string[] = [];
@@ -191,7 +189,7 @@ describe("processors", () => {
   });
 
   it("rateLimit lets so many through in so long a time", async () => {
-    const wrap = { before: [p().rateLimit(2, 10)] };
+    const wrap = { before: [firmware.rateLimit(2, 10)] };
     const go = () => call(wrap, { n: 1 });
     expect((await go()).isError).toBe(false);
     firmware.clock.advance(4000);
