@@ -227,11 +227,7 @@ describe("a fault at any point of a run of two tools", () => {
   const times = driver.name === "sim" ? 120 : 4;
   const soak = { ...trouble, settings: quick, turns: server.turns, timeoutMs: 240_000 };
   scenario("again and again on one board: memory and timers are where they were", soak, async ({ board, model }) => {
-    // Without the conversation: how many messages of it are left depends on the fault.
-    const usage = async (): Promise<number> => {
-      await board.runLine("clear_history");
-      return (await board.memory()).usage;
-    };
+    const usage = async (): Promise<number> => (await board.memory()).usage;
     async function strike(one: Fault): Promise<void> {
       try {
         await strikeAt(one, { board, model, server });
